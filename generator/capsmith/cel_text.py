@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# Triple quotes come before single ones, and comments before both: a quote in a comment opens
-# nothing, and two slashes in a string are no comment.
+# Triple quotes precede single quotes, and comments precede both: a quote in a comment does not open
+# a string, and two slashes in a string do not start a comment.
 LITERAL = re.compile(
     r"//[^\n]*|(?P<prefix>[rRbB]{0,2})(?:\"\"\"(?P<d3>(?:\\.|[^\\])*?)\"\"\""
     r"|'''(?P<s3>(?:\\.|[^\\])*?)'''|\"(?P<d>(?:\\.|[^\"\\\n])*)\"|'(?P<s>(?:\\.|[^'\\\n])*)')",
@@ -20,7 +20,7 @@ LITERAL = re.compile(
 
 At most one of the groups ``d3``, ``s3``, ``d`` and ``s`` matches: the content of the string.
 """
-# Not a field of that name (`self.oldSelf`), and not a part of a longer name.
+# Matches neither a field of that name (`self.oldSelf`) nor a part of a longer name.
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 
 

@@ -234,14 +234,14 @@ class Console:
             self._line(click.style(_patch_line(line), fg=_DIFF_COLOURS.get(line[:1])))
 
     def _line(self, text: str, format: str | None = None) -> None:
-        # click drops the colours if the stream is not a terminal.
+        # click removes colours if the stream is not a terminal.
         click.echo(self._encodable(text, format or self._format), file=self._out)
 
     def _encodable(self, text: str, format: str) -> str:
         """Return ``text`` with characters escaped that the stream cannot encode."""
         try:
             # A terminal or a pipe may have an encoding such as ASCII or cp1252, and a report must
-            # not fail for that.  Each format has its own escapes, so that what is printed stays
+            # not fail because of that.  Each format has its own escapes, so that the output stays
             # valid.
             text.encode(getattr(self._out, "encoding", None) or "utf-8")
         except UnicodeEncodeError:
@@ -333,11 +333,11 @@ def show_working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
 
     The text appears after ``delay`` seconds, and only on a terminal.
     """
-    # In a log the line would stay, with control characters.
+    # In a log, the line and its control characters would remain.
     if not sys.stderr.isatty():
         yield
         return
-    # Imported here: a run in a pipe does not pay for it.
+    # Imported here, so that a run in a pipe does not import it.
     import threading
 
     shown = _Shown(text, threading.Lock())
@@ -361,13 +361,14 @@ class _Shown:
         self._has_ended = False
 
     def start(self) -> None:
-        # Imported here, in the timer's thread: a run of less than a second does not pay for it.
+        # Imported here, in the timer's thread, so that a run of less than a second does not import
+        # it.
         from rich.console import Console
         from rich.status import Status
         from rich.text import Text
 
-        # The timer's thread may come here just as the block ends: without the lock and the flag,
-        # the line would appear after its removal and stay.
+        # The timer's thread may get here just as the block ends: without the lock and the flag, the
+        # line would appear after its removal and remain.
         with self._lock:
             if not self._has_ended:
                 self._status = Status(Text(self._text), console=Console(stderr=True))

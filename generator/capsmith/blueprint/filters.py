@@ -108,7 +108,8 @@ def _plain(value: Any) -> Any:
 def toml_literal(value: str | int | bool | Iterable[str]) -> SafeText:
     """Return a string, number, boolean or list of strings as a TOML value."""
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but for surrogate pairs (so no ASCII) and DEL (forbidden raw).
+        # JSON and TOML have the same escapes, except for surrogate pairs (hence no ASCII) and DEL
+        # (which must be escaped).
         return SafeText(json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f"))
     if isinstance(value, bool | int):
         return SafeText(json.dumps(value))

@@ -83,7 +83,7 @@ def _row(row: Any, reporter: PathReporter, sources: Collection[str]) -> Blueprin
             "overlay-manifest", "a row must be a mapping", "Write `{source: …, target: …}`."
         )
         return None
-    # Further checks of a row with a finding would report its consequences.
+    # A row with a finding is not checked further, because more findings would only be consequences.
     before = len(reporter.findings)
     _known(reporter, row, _KEYS)
     source = _text(row, reporter, "source", "")

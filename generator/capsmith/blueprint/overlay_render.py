@@ -67,7 +67,8 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
     def __init__(self, load: Callable[[str], tuple[str, str, None] | None]) -> None:
         # The optimizer would turn results of filters and operators into literals, which are safe.
         super().__init__(loader=FunctionLoader(load), optimized=False, **RULES)
-        # Not Jinja's other globals: `lipsum` is random, and `cycler` and `joiner` have state.
+        # Jinja's other globals are left out: `lipsum` is random, and `cycler` and `joiner` have
+        # state.
         self.globals = dict(_GLOBALS)
         self.filters.update(FILTERS)
         self.filters.update(PROVIDER_FILTERS)
@@ -91,8 +92,8 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         """Return whether ``obj`` is on the list of callables without side effects."""
         if isinstance(obj, _CALLABLE) or obj in _GLOBALS.values():
             return True
-        # A bound method: the type of its object decides, because any class may define the same
-        # name.
+        # For a bound method, the type of its object decides, because any class may define a method
+        # of the same name.
         owner = getattr(obj, "__self__", None)
         names = (names for type_, names in _METHODS.items() if isinstance(owner, type_))
         return getattr(obj, "__name__", "") in next(names, ())
@@ -103,7 +104,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         Raises SecurityError for any other callable.
         """
         if not self.is_safe_callable(__obj):
-            # Jinja's message holds an address, which differs from run to run.
+            # Jinja's message contains an address, which differs between runs.
             name = getattr(__obj, "__name__", type(__obj).__name__)
             raise SecurityError(f"`{name}` cannot be called in an overlay")
         return super().call(__context, __obj, *args, **kwargs)
@@ -119,8 +120,8 @@ def make_loader(
     """
 
     def load(name: str) -> tuple[str, str, None] | None:
-        # A blueprint that replaces capsmith's can extend it only by the prefix: its own name means
-        # itself.
+        # A blueprint that replaces a built-in one can extend it only with the prefix, because
+        # its own name refers to itself.
         if name in overlay:
             return overlay[name], f"{where}/{name}", None
         bare = name.removeprefix(ORIGINAL)
@@ -154,7 +155,7 @@ def plan_rows(
     """
     files: list[PlannedFile] = []
     findings: list[Finding] = []
-    # In lower case: some file systems would take two such paths for one file.
+    # Compared in lower case, because some file systems treat two such paths as one file.
     taken = {str(file.path).lower() for file in own}
     for row in overlay.rows:
         try:
@@ -228,7 +229,7 @@ class OverlayRenderer:
         text = self._overlay.sources[name]
         if not is_static(text):
             text = tidy(self._environment.get_template(name).render(file.context))
-        # Control characters and lone surrogates can be written to no file, or hide text in a
+        # Lone surrogates cannot be written to a file, and control characters can hide text in a
         # review.
         if found := _CONTROL.search(text):
             raise ValueError(f"it outputs the character U+{ord(found[0]):04X}")
@@ -287,7 +288,7 @@ class OverlayRenderer:
 
     def _origin(self, name: str, error: Exception) -> tuple[str, int]:
         """Return the last blueprint and line of the overlay in the traceback of ``error``."""
-        # Jinja rewrites tracebacks, so that frames have the file names which the loader gave.
+        # Jinja rewrites tracebacks, so frames have the file names that the loader returned.
         files = {f"{self._overlay.where}/{path}": path for path in self._overlay.sources}
         filename = getattr(error, "filename", None)
         if isinstance(error, TemplateSyntaxError) and filename in files:

@@ -260,7 +260,7 @@ CONDITIONS: Mapping[str, _Condition] = {
     "infra_machine": _role(Role.INFRA_MACHINE),
     "infra_machine_pool": _role(Role.INFRA_MACHINE_POOL),
     "bootstrap_config": _role(Role.BOOTSTRAP_CONFIG),
-    # Machines that join a foreign control plane, and those that may be its members.
+    # Machines that join another provider's control plane, and Machines that may be its members.
     "only_joins": lambda provider, context: (
         _hosts(provider, context) and not _has_members(provider, context)
     ),
@@ -346,7 +346,7 @@ def _contexts(
         return
     for component in provider.components:
         base = {**common, "component": component}
-        # clusterctl asks infrastructure providers only for templates and classes (CC-70).
+        # clusterctl requests templates and classes only from infrastructure providers (CC-70).
         templates = component.type == "infrastructure"
         match scope:
             case BlueprintScope.COMPONENT:
@@ -407,7 +407,7 @@ def _target(entry: BlueprintEntry, provider: Provider, context: Mapping[str, Any
     names |= {key: context[key] for key in ("flavor", "cluster_class") if key in context}
     if "legacy" in context:
         names["legacy"] = context["legacy"].module
-    # Paths are built from these names: one that was not checked could leave the repository.
+    # Paths are built from these names, so an unchecked name could leave the repository.
     assert all(isinstance(name, SafeText) for name in names.values())
     try:
         return RelativePath(entry.target.format_map(names))

@@ -144,7 +144,7 @@ def _aggregate_permissions(context: Context, component: Component) -> tuple[Perm
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     # output/crd.py: CustomResourceDefinitions
     "crd": build_crd,
-    # output/write_limits.py: what a manager respects when it writes objects
+    # output/write_limits.py: schema limits that a manager respects when it writes objects
     "absent_fields": list_absent_fields,
     "needs_messages": needs_messages,
     "required_in_conditions": list_required_in_conditions,
@@ -191,7 +191,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "sample_spec": sample_spec,
     "standalone_resources": list_standalone_resources,
     "topology": build_topology,
-    # output/identities.py: kinds of identities, kinds that use them, and kinds with ids
+    # output/identities.py: identity kinds, kinds that use identities, and kinds with ids
     "identity_users": list_identity_users,
     "kinds_with_ids": list_kinds_with_ids,
     "shared_fields": list_fields_of_machines,

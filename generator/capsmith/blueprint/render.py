@@ -32,7 +32,7 @@ from capsmith.safetext import SafeText
 from capsmith.tree import FileTree, GeneratedFile
 
 
-# Jinja's code generator with the rules of this project.
+# Jinja's code generator with this project's rules.
 class LiteralsAreSafe(CodeGenerator):
     """Compiler that treats string constants in a blueprint as safe, because its author wrote them.
 
@@ -51,7 +51,7 @@ class LiteralsAreSafe(CodeGenerator):
             return node.value
         if isinstance(node, nodes.TemplateData):
             return super()._output_child_to_const(node, frame, finalize)
-        # Folding anything else would lose the mark of its safety.
+        # Folding anything else would lose the information that it is safe.
         raise nodes.Impossible
 
     def visit_FilterBlock(self, node: nodes.FilterBlock, frame: Frame) -> None:
@@ -83,8 +83,9 @@ def refuse_unsafe(value: Any) -> Any:
     Jinja calls this function, the environment's ``finalize``, for each value that an expression
     prints.
     """
-    # Checked by type and not by escaping: a plain str may come from provider.yaml, and only its
-    # blueprint knows whether YAML, Python or Markdown has to be escaped.
+    # Safety is checked by type instead of escaping everything: a plain str may come from
+    # provider.yaml, and only the blueprint that prints it knows whether to escape it for YAML,
+    # Python or Markdown.
     if isinstance(value, SafeText) or type(value) in (int, float):
         return value
     if isinstance(value, Undefined):
@@ -107,7 +108,8 @@ The keys are those of the cache, of the blueprint, and of its source.
 class _KeptBytecode(BytecodeCache):
     def __init__(self, cache: Cache, key: str) -> None:
         self._cache = cache
-        # Compiled code passes the context to those filters that take it, so it depends on which do.
+        # Compiled code passes the context to the filters that accept it, so it depends on the
+        # filters.
         contextual = [name for name, each in _ALL_FILTERS.items() if hasattr(each, _PASSED)]
         self._key = "-".join((key, *sorted(contextual)))
 
@@ -136,8 +138,7 @@ RULES: Mapping[str, Any] = {
     "trim_blocks": True,
     "lstrip_blocks": True,
     "keep_trailing_newline": True,
-    # Escaping as in HTML would be wrong for YAML, Python and Markdown: literal filters do it
-    # instead.
+    # HTML escaping would be wrong for YAML, Python and Markdown: literal filters escape instead.
     "autoescape": False,
     # Sources are strings in memory, which never change during a run.
     "auto_reload": False,
@@ -216,7 +217,7 @@ class Formatter:
 
 @cache
 def _describe_style() -> str:
-    # Finding out black's version takes two milliseconds, and a process may render several times.
+    # Determining black's version takes two milliseconds, and a process may render several times.
     return f"black-{version('black')}-{LINE_LENGTH}"
 
 

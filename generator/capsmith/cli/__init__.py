@@ -40,7 +40,7 @@ _COMPLETION_VARIABLE = "_CAPSMITH_COMPLETE"
 
 def read_versions() -> tuple[str, ...]:
     """Return the lines that ``--version`` prints, starting with capsmith's own version."""
-    # Imported here: each --help imports this module.
+    # Imported here, because every --help imports this module.
     from capsmith import resources
     from capsmith.contract.compatibility import load_compatibility
     from capsmith.contract.load import list_versions
@@ -170,7 +170,7 @@ def completion(context: click.Context, shell: str) -> int:
     zsh:  echo 'eval "$(capsmith completion zsh)"' >> ~/.zshrc
     fish: capsmith completion fish > ~/.config/fish/completions/capsmith.fish
     """
-    # Imported here: --help does not need it.
+    # Imported here, because --help does not need it.
     from click.shell_completion import get_completion_class
 
     from capsmith.console import Console

@@ -101,7 +101,7 @@ def _table(found: list[ObjectRow]) -> Table:
     table = Table(box=None, pad_edge=False, title_justify="left")
     table.add_column("OBJECT", no_wrap=True)
     table.add_column("STATE", no_wrap=True)
-    # The one that becomes narrower on a narrow terminal.
+    # This column becomes narrower on a narrow terminal.
     table.add_column("WAITS FOR")
     for row in found:
         state = Text(row.state, style="yellow" if row.waiting else "green")

@@ -149,7 +149,7 @@ def _exit_on_signals() -> Iterator[None]:
     handled = []
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # One that is ignored, as under nohup, stays ignored.
+        # A signal that is ignored, as under nohup, stays ignored.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             with contextlib.suppress(ValueError):  # in a thread, which cannot set handlers
                 signal.signal(number, leave)
@@ -172,8 +172,8 @@ def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
         from capsmith.console import Console
         from capsmith.errors import CapsmithError
 
-        # A run is short and keeps its objects, and garbage collection would take a sixth of its
-        # time.  Frozen objects are not collected when the interpreter exits either.
+        # A run is short and keeps most of its objects, so garbage collection would waste a sixth of
+        # its time.  Frozen objects are not collected at interpreter exit either.
         gc.unfreeze()
         gc.disable()
         try:
@@ -219,6 +219,6 @@ def import_pydantic() -> None:
     the end of a chunk.  Importing pydantic makes thousands of calls from one depth.  Below a chain
     of other imports, that depth was at the end of a chunk, and the import took eight times as long.
     """
-    # Plugins would be looked for in the metadata of every distribution that is installed.
+    # Otherwise pydantic would search the metadata of every installed distribution for plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     import_module("pydantic.main")

@@ -102,7 +102,7 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
 
     Exit codes: 0 success, 1 drift, conflicts or refusals, 2 usage error or unreadable input.
     """
-    # Imported here: each --help imports this module, and dataclasses take long to import.
+    # Imported here, because every --help imports this module, and dataclasses are slow to import.
     from capsmith.cli.arguments import UpdateArguments, UpdateMode
     from capsmith.console import Console
     from capsmith.printable import make_printable
@@ -142,7 +142,7 @@ def _update(folder: Path, mode: UpdateMode, arguments: UpdateArguments) -> tuple
         if report is not None:
             return report, _UP_TO_DATE
 
-    # Imported here: a repository that is known to be up to date needs none of the rest.
+    # Imported here, because a repository that is known to be up to date needs nothing else.
     import_pydantic()
     from capsmith.commands import update
 

@@ -47,8 +47,8 @@ def conclude(repository: Repository) -> Report:
     Raises Refused if no update is unfinished, and UnreadableInput for records that capsmith did not
     write.
     """
-    # Read first: completing removes the record.  An interrupted --abort can only be completed as
-    # what it was, and --continue after it must not claim that the update is finished.
+    # Read first, because completing removes the record.  An interrupted --abort can only be
+    # completed as an abort, and a --continue after it must not claim that the update is finished.
     was_undoing = repository.is_undoing
     completed = repository.complete_pending()
     if was_undoing:
@@ -66,7 +66,7 @@ def conclude(repository: Repository) -> Report:
             change.write(path, _kept(repository, kept))
         else:
             change.remove(path)
-    # In the same change: notes that stay behind would let --abort undo a finished update.
+    # In the same change: a state file that stayed behind would let --abort undo a finished update.
     _remove_notes(repository, change, unfinished)
     repository.apply(change)
     return Report(outcomes=_outcomes(unfinished.conflicts, Outcome.MERGED))
@@ -83,8 +83,9 @@ def abort(repository: Repository, *, force: bool = False) -> Report:
     unfinished = _unfinished(repository)
     if unfinished is None:
         return _concluded(undone, "abort", "the state before the interrupted run is restored")
-    # The author works on files with conflicts, and that work is dropped with the update.  An edit
-    # of any other file that the update wrote is work that the author does not expect to lose.
+    # The author is expected to edit files with conflicts, and this work is discarded with the
+    # update.  In any other file that the update wrote, edits are work that the author does not
+    # expect to lose.
     paths = tuple(unfinished.touched)
     present = repository.read_existing(paths)
     edited = [
@@ -99,7 +100,8 @@ def abort(repository: Repository, *, force: bool = False) -> Report:
     for path, file in unfinished.touched.items():
         if not file.before and path in present:
             change.remove(path)
-        # Files that are back in their former state, by an edit or from git, are not written again.
+        # Files that are already in their former state, by an edit or through git, are not written
+        # again.
         elif file.before and _state(present.get(path)) != file.before:
             change.write(path, _kept(repository, file.before), mode=file.mode)
     restored = _outcomes(change.writes, Outcome.UPDATED) + _outcomes(
@@ -125,7 +127,7 @@ def _note_unfinished(repository: Repository, plan: Plan) -> None:
             change.write(locate_kept_text(digest(before)), before)
     noted = {path: digest(write.content) for path, write in records.writes.items()}
     noted |= dict.fromkeys(records.removals, "")
-    # By digest, so that a later `--continue` can tell whether what it finds is what was stored.
+    # Stored by digest, so that a later `--continue` can verify the content.
     for write in records.writes.values():
         change.write(locate_kept_text(digest(write.content)), write.content)
     change.write(STATE_PATH, Unfinished(plan.names, plan.conflicts, touched, noted).dump())
@@ -147,7 +149,7 @@ def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[
     content = repository.read_bytes(path)
     if content is None:  # deleting the file resolves its conflict
         return []
-    # A bare ======= may have been in the author's text, or in capsmith's, before the merge.
+    # The author's or capsmith's text may already have had a bare ======= before the merge.
     kept = (unfinished.touched[path].before, unfinished.records.get(f"{BASE_FOLDER}/{path}"))
     merged = [_kept(repository, each) for each in kept if each]
     lines = find_conflict_markers(content, unfinished.names, merged)
@@ -164,7 +166,7 @@ def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[
 
 def _kept(repository: Repository, kept: str) -> bytes:
     content = repository.read_bytes(locate_kept_text(kept))
-    # Contents are kept under their digests, so a damaged or exchanged one shows.
+    # Contents are stored under their digests, so a damaged or exchanged one is detected.
     if content is None or digest(content) != kept:
         raise UnreadableInput(
             "unfinished-damaged",

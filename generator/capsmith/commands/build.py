@@ -122,7 +122,7 @@ def build_overlaid(
     None if a blueprint of the overlay is broken.  Raises BlueprintError if a built-in blueprint is
     broken.
     """
-    # Imported when there is an overlay: nothing else needs the sandbox.
+    # Imported only if there is an overlay, because nothing else needs the sandbox.
     from capsmith.blueprint.overlay import PROJECT
     from capsmith.blueprint.overlay_render import OverlayRenderer, plan_rows
 
@@ -133,15 +133,15 @@ def build_overlaid(
     runtime = select_runtime(provider, library, legacy_imports)
     planned = plan_files(entries, provider, runtime)
     added, found = plan_rows(overlay, provider, runtime, planned)
-    # Only these and the added files pass through the sandbox: capsmith's own blueprints are
-    # trusted, and their compiled form is in the cache.
+    # Only the overlay's blueprints pass through the sandbox. capsmith's own blueprints are trusted,
+    # and their compiled form is cached.
     replaced = {file.path for file in planned if PROJECT + file.entry.source in overlay.sources}
     renderer = OverlayRenderer(overlay, sources, Formatter(cache))
     renderer.check()
     overlaid = [*(file for file in planned if file.path in replaced), *added]
     rendered = renderer.render(overlaid)
     found += renderer.findings
-    # Without a tree, so that nothing is compared with half of a repository.
+    # No tree, so that nothing is compared with half of a repository.
     if found:
         return None, tuple(found)
     rest = [file for file in planned if file.path not in replaced]
@@ -184,8 +184,8 @@ def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
     cache = FolderCache.of_user()
     content = "".join(file.path + file.digest for file in files)
     contracts = "-".join(contract.version for contract in provider.contracts)
-    # Whatever the result depends on is in the key.  Only success is kept: findings have positions
-    # and texts that a later run must print again.
+    # The key contains everything that the result depends on.  Only success is cached, because a
+    # later run must print findings again with their positions.
     key = f"conforms-{__version__}-{contracts}-{_rules_digest()}-{digest(content)}"
     if cache is not None and cache.get(key) is not None:
         return ()
@@ -196,7 +196,7 @@ def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
 
 
 def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding, ...]:
-    # Imported when needed: a tree that was checked before does not need it.
+    # Imported only if needed: a tree that was checked before does not need it.
     from capsmith.judge.checks.evaluate import evaluate_manifests
     from capsmith.manifests.parse import parse_manifests
 

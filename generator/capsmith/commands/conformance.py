@@ -103,8 +103,8 @@ def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
     If no role has checks, yield the infrastructure checks, whose error names the missing objects.
     """
     found = set(roles.values())
-    # Also without any known role: the error then says which objects the checks of infrastructure
-    # need.
+    # Also used if there is no known role: the error then names the objects that infrastructure
+    # checks need.
     if found.intersection(_INFRASTRUCTURE) or not found.intersection((*_WHOLE, *POOL_ROLES)):
         yield CheckGroup(INFRASTRUCTURE, _infrastructure)
     if found.intersection(_WHOLE):
@@ -213,8 +213,8 @@ def _pools(
         return []
     for path in sorted(provider.release.folder.glob("cluster-template-*.yaml")):
         text = path.read_text(encoding="utf-8")
-        # A cheap test: each template that is generated takes a run of clusterctl, and needs all its
-        # variables.
+        # A cheap test first, because generating a template takes a run of clusterctl and needs
+        # values for all its variables.
         if not any(f"kind: {kind}\n" in text for kind in missing - found.keys()):
             continue
         flavored = request._replace(flavor=path.stem.removeprefix("cluster-template-"))
@@ -299,7 +299,7 @@ def _started(
     done: Callable[[CheckResult], None],
 ) -> ConformanceReport:
     """Start management clusters with the provider, and check the provider there."""
-    # Imported when it is used: it needs packages of the extra.
+    # Imported only if used, because it needs packages of the extra.
     try:
         from capsmith.judge.running.servers import start_servers
     except ModuleNotFoundError as error:
@@ -349,8 +349,7 @@ def _report(run: _Run) -> ConformanceReport:
         if any(selection.includes(check, all_rules) for check in part.checks)
     ]
     for number, part in enumerate(parts, 1):
-        # The objects of one part may be missing from the user's file: the other parts can still
-        # run.
+        # The user's file may lack the objects of one part; the other parts can still run.
         try:
             session = part.open(run.provider, request, run.access, _namespace(run.provider, number))
         except UnreadableInput as error:
@@ -369,7 +368,7 @@ def _results(
 ) -> tuple[CheckResult, ...]:
     rules = load_rules(resources.schemas(), session.contract)
     with ExitStack() as ends:
-        # A cluster of the user stays in use: the run ends only when all that it created is gone.
+        # The user keeps using the cluster, so the run ends only when everything it created is gone.
         if run.servers is None:
             session.needed += _prerequisites(run.request)
             ends.callback(session.wait_removed)
@@ -395,7 +394,7 @@ def _add_servers(
 
 def _namespace(provider: CheckedProvider, number: int) -> str:
     suffix = f"-{number}" if number > 1 else ""
-    # The name of a namespace is a DNS label: at most 63 characters, and no hyphen at its end.
+    # The name of a namespace is a DNS label: at most 63 characters, without a hyphen at the end.
     return f"conformance-{provider.name}"[: 63 - len(suffix)].rstrip("-") + suffix
 
 

@@ -39,7 +39,7 @@ def examine(folder: Path) -> tuple[Report, Data]:
     with repository.hold(writes=False):
         lock = require_lock(repository)
         loaded = load(folder / SPEC_NAME)
-    # Outside of the block above, as a preview holds the folder itself.
+    # Outside the block above, because a preview locks the folder itself.
     preview_report = _preview(folder)
     facts = {
         "generator": {"here": __version__, "generatedBy": lock.generator},

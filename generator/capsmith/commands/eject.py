@@ -62,7 +62,7 @@ def _change(repository: Repository, lock: Lock) -> tuple[Change, list[str]]:
     for path, content in sorted(locked.items()):
         if path == SCHEMA_PATH:
             continue
-        # A byte order mark before the header is the author's, and stays.
+        # A byte order mark before the header belongs to the author and stays.
         bare = _HEADER.sub(rb"\1", content)
         if bare != content and lock.files[path].owner is Owner.GENERATED:
             change.write(path, bare, executable=None)

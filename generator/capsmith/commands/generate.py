@@ -42,7 +42,7 @@ def generate(
             else set()
         )
         allowed = set(repository.list_names()) if beside_others else own
-        # The same file by another name, or through a link, is not copied onto itself.
+        # The same file under another name, or through a link, must not be copied onto itself.
         in_place = _is_same(path, folder / SPEC_NAME)
         return _bring_in_line(repository, loaded, allowed, options, add_spec=not in_place)
 
@@ -88,11 +88,12 @@ def _bring_in_line(
     """
     if loaded.provider is None or has_errors(loaded.findings):
         return Report().with_findings(loaded.findings)
-    # Only with a valid description: one with errors must leave even an interrupted run as it is.
+    # Only with a valid description: an invalid one must leave even an interrupted run unchanged.
     completed = complete_interrupted(repository)
     refuse_unfinished(repository)
     lock = read_lock(repository)
-    # With a lock each file is known or refused by name; without one, a wrong folder is likelier.
+    # With a lock, each file is known or refused by name; without one, the folder is probably the
+    # wrong one.
     if lock is None:
         _refuse_foreign(repository, allowed)
     plan = make_plan(repository, loaded, lock, options)

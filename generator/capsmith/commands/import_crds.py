@@ -68,7 +68,8 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
         for series, contract in imported.corrected.items()
     ]
     findings = [*found, *report_differences(imported.crds, imported.refusals)]
-    # Additions need no action of the author, and each provider has dozens; --check lists them.
+    # Additions need no action by the author, and every provider has dozens of them; --check lists
+    # them.
     kept = [each for each in findings if each.id != "import-added"]
     if options.partial:
         kept = [_tolerated(each) for each in kept]
@@ -110,7 +111,7 @@ def _choose_names(
 
 
 def _select_metadata(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
-    # clusterctl reads the file by its name; some have no kind.
+    # clusterctl identifies the file by its name; some of these files have no kind.
     return tuple(
         each
         for each in manifests
@@ -155,7 +156,7 @@ def _read(
         text = read_document(file, limit=4 * MAX_CHARACTERS)
         if not _is_needed(file, text):
             continue
-        # The variables stay: what clusterctl would replace is a text here.
+        # Variables are kept: text that clusterctl would replace is data here.
         read, problems = read_substituted(text, str(file), text)
         manifests += read
         findings += problems

@@ -142,15 +142,15 @@ def _plan_changes(
     names = _names(lock)
     if lock is not None:
         lock = lock.hand_over(options.mine, options.not_mine)
-        # A fork is a copy of the whole library: single files of a newer release would not fit it.
+        # A fork is a copy of the whole library, and single files of a newer release would not fit.
         tree = remove_vendored(tree) if lock.has_fork else tree
     disk = _on_disk(repository, tree, lock)
     decisions = _decisions(tree, disk, lock, options)
     unknown = _not_restored(decisions, options.restore)
     if unknown:
         return _impossible(loaded.findings + unknown, names)
-    # One refused file stops the run before any write: else the repository would belong partly to
-    # the old and partly to the new provider.yaml.
+    # One refused file stops the run before any write. Otherwise the repository would belong partly
+    # to the old and partly to the new provider.yaml.
     refusals = select_refused(decisions)
     reported = refusals or decisions  # with a refusal nothing happens to the other files
     found = (
@@ -166,7 +166,7 @@ def _plan_changes(
     report = Report(outcomes=tuple(outcomes), runtime=runtime).with_findings(found)
     records = _records(repository, tree, lock, next_lock)
     change = _change(decisions)
-    # In a report with changed files the lock and the bases would be noise.
+    # In a report with changed files, the lock and the bases would be noise.
     if not refusals and not change:
         report = _with_records(repository, report, records, options)
     return Plan(report, change, records, names, not refusals, loaded.blueprints)
@@ -181,7 +181,7 @@ def add_spec_change(
     """
     present = repository.read_bytes(SPEC_NAME) or b""
     mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
-    # An editor's byte order mark is not part of the text, and stays.
+    # An editor's byte order mark is not part of the text and is kept.
     content = mark + loaded.text.encode()
     if not plan.is_possible or content == present:
         return plan
@@ -221,7 +221,8 @@ def _names(lock: Lock | None) -> ConflictLabels:
 def _on_disk(repository: Repository, tree: FileTree, lock: Lock | None) -> OnDisk:
     locked = lock.files if lock is not None else {}
     scaffolds = {str(file.path) for file in tree if file.owner is Owner.SCAFFOLD}
-    # The author may make these files unreadable: only their existence matters for an update.
+    # The author may make these files unreadable, because an update only needs to know that they
+    # exist.
     authors = scaffolds | (lock.author_paths if lock is not None else frozenset())
     files = repository.read_existing({*tree.files, *locked}, authors)
     shared = [path for path, file in locked.items() if file.owner is Owner.MERGED]
@@ -306,7 +307,7 @@ def _runtime_outcome(
 ) -> RuntimeOutcome | None:
     runtime, former = next_lock.runtime, lock.runtime if lock is not None else None
     vendored = {each.outcome for each in decisions if is_vendored(each.path)}
-    # A refused file of the runtime is reported by itself, and nothing is written.
+    # A refused file of the runtime is reported individually, and nothing is written.
     if runtime is None or Outcome.REFUSED in vendored:
         return None
     if runtime.mine:
@@ -371,6 +372,7 @@ def _records(repository: Repository, tree: FileTree, lock: Lock | None, new_lock
 
 def _write_if_new(repository: Repository, change: Change, path: str, text: str) -> None:
     present = repository.read_bytes(path)
-    # Only what differs: else each run would touch the lock, and no run would find nothing to do.
+    # Only differing content is written: otherwise every run would touch the lock, and no run would
+    # be a no-op.
     if present is None or present.replace(b"\r\n", b"\n") != text.encode():
         change.write(path, text)

@@ -47,7 +47,7 @@ def write_reference(folder: Path, format_: str) -> int:
     with convert_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = {resolve_inside(folder, name): text for name, text in texts.items()}
-        # All files are looked at before the first one is replaced.
+        # All files are checked before the first one is replaced.
         for file in files:
             _require_replaceable(file)
         for file, text in files.items():

@@ -45,7 +45,8 @@ def record_up_to_date(repository: Repository, known: str | None) -> None:
     key has changed since then.
     """
     cache = FolderCache.of_user()
-    # A key that changed during the check belongs to another state than the one that was checked.
+    # If the key has changed during the check, it belongs to a different state from the one that was
+    # checked.
     if cache is not None and known is not None and known == compute_key(repository):
         cache.put(known, b"")
 
@@ -91,7 +92,8 @@ def _compare(repository: Repository, lock: Lock) -> Report | None:
     contents = repository.read_existing(lock.files, lock.author_paths)
     outcomes = []
     for path, file in sorted(lock.files.items()):
-        # The lock describes what would be generated, so only decisions that write nothing apply.
+        # The lock describes the content that would be generated, so only decisions that write
+        # nothing apply.
         generated = file.offered or file.digest
         decision = settle(path, file.owner, generated, file, contents.get(path))
         # A missing merge base changes no file, but the next merge needs it.

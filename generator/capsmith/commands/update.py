@@ -38,7 +38,7 @@ def update(folder: Path, options: UpdateOptions) -> Report:
     with repository.hold():
         completed = complete_interrupted(repository)
         plan = _plan(repository, options)
-        # After the plan, as a run that would change nothing needs no clean work tree.
+        # Checked after planning, because a run that would change nothing needs no clean work tree.
         if plan.is_possible and not plan.is_nothing and not options.allow_dirty:
             refuse_dirty(folder, plan.overlay, plan.change.writes)
         apply.apply_plan(repository, plan)
@@ -62,13 +62,13 @@ def check(folder: Path, options: UpdateOptions) -> Report:
     """
     repository = Repository(folder)
     with repository.hold(writes=False):
-        # Before the check, which takes seconds: a file that is edited meanwhile gives another key,
-        # and nothing is recorded.
+        # Computed before the check, which takes seconds: a file edited in the meantime leads to
+        # another key, and nothing is recorded.
         known = up_to_date.compute_key(repository)
         plan = _preview(repository, options)
         if plan.is_nothing and not plan.report.findings:
             up_to_date.record_up_to_date(repository, known)
-    # An error of its own says more than the drift that it causes.
+    # A specific error says more than the drift that results from it.
     if plan.is_nothing or plan.report.exit_code != 0:
         return plan.report
     behind = Finding(

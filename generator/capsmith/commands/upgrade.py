@@ -56,7 +56,7 @@ def upgrade(
         spec = folder / SPEC_NAME
         repository.watch(SPEC_NAME)
         loaded = load(spec, options.blueprints)
-        # The completed run may have been this command, interrupted: asking again must not fail.
+        # The completed run may have been this very command, so repeating it must not fail.
         if completed:
             request = _without_dropped(request, loaded)
         loaded = apply_request(loaded, request, str(spec))
@@ -99,7 +99,7 @@ def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
     if not values:
         return loaded
     updated = load_text(result.text, file)
-    # Judged by the new description: only that tells which fields the new contract has.
+    # Judged by the new description, because only that shows which fields the new contract has.
     if request.keep_api_version and updated.provider is not None:
         errors = _losses(updated.provider, PathReporter(loaded.document, (), []))
         if errors:

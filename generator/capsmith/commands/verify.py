@@ -102,7 +102,7 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
         installed = _release([request.upgrade])
         keywords = load_keywords(resources.schemas())
         verdict = verify_upgrade(installed, release, rules, keywords, options, baseline)
-    # Rules for these releases are read from their source; no test has run them.
+    # The rules for these releases come from their source code; no test has run with them.
     unknown = tuple(core for core in verdict.cores if core not in targets.executed)
     verdict = replace(verdict, from_source=unknown)
     if request.write_baseline is not None:

@@ -61,7 +61,7 @@ def load_contracts(reader: Traversable) -> tuple[Contract, ...]:
 
     Raises UnreadableInput for invalid data, either here or when a lazy part is first used.
     """
-    # Each contract takes its rules from the same files, which are therefore read once.
+    # All contracts get their rules from the same files, so these are read only once.
     rules = Lazy(lambda: load_rules(reader))
     return tuple(_load_contract(version, reader, rules) for version in VERSIONS)
 
@@ -106,8 +106,8 @@ def _load_contract(version: str, reader: Traversable, rules: Mapping[str, Rule])
     return Contract(
         version=version,
         label=content.label,
-        # Lazy: most commands read the shapes of some roles and no rule, and a valid description has
-        # no finding that a rule would explain.
+        # Lazy, because most commands read the shapes of some roles and no rules, and a valid
+        # description has no findings for rules to explain.
         rules=Lazy(lambda: {id: rule for id, rule in rules.items() if version in rule.contracts}),
         types=Shapes(
             [*_yaml_files(folder / "types"), *_own_kinds(kinds)],
@@ -142,8 +142,8 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
     for invalid data, including duplicate ids.
     """
     rules: dict[str, Rule] = {}
-    # Ids are unique over all versions, so all rules are read even if those of one version are
-    # wanted.
+    # Ids must be unique across all versions, so all rules are read even if only one version is
+    # requested.
     for place in (COMMON, *VERSIONS):
         folder = reader / "contracts" / place / "rules"
         allowed = VERSIONS if place == COMMON else (place,)
@@ -236,7 +236,8 @@ def _require_coherence(rule: Rule, allowed: tuple[str, ...], file: str) -> None:
         raise make_error(file, f"{rule.id} has an effect on roles that it does not apply to")
     if rule.check is None and rule.proof is None and rule.level is not Level.INFO:
         raise make_error(file, f"{rule.id} has neither a check nor a proof")
-    # The origin decides how a violation is worded, so it must not contradict the link next to it.
+    # The origin determines the wording of a violation, so it must not contradict the link next to
+    # it.
     if (rule.origin is Origin.CONTRACT) != (_CONTRACT_PAGE.match(rule.source) is not None):
         raise make_error(
             file, f"{rule.id} has origin {rule.origin}, unlike its source {rule.source}"
@@ -254,7 +255,7 @@ def _of_releases(reader: Traversable, page: str) -> dict[str, Rule]:
 
 
 def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
-    # Only the version before: an upgrade goes through one contract after the other.
+    # Only the previous version: an upgrade goes through one contract after the other.
     older = VERSIONS[max(VERSIONS.index(version) - 1, 0) : VERSIONS.index(version)]
     return {old: load_upgrade(reader, old, version) for old in older}
 
@@ -316,7 +317,7 @@ def _refuse_unknown_files(folder: Traversable) -> None:
     """Raise UnreadableInput if a contract's folder contains an unexpected file."""
     for entry in folder.iterdir():
         if entry.name not in _FILES:
-            # A misspelt name would otherwise leave the file unread without a word.
+            # Otherwise a misspelt file name would silently be ignored.
             raise make_error(str(entry), "is not a file of a contract")
 
 

@@ -172,7 +172,7 @@ class AuditedTest(StrEnum):
     KUBEADM = "kubeadm"
 
 
-# Not of the module calendar, whose names depend on the locale.
+# Not from the module calendar, whose names depend on the locale.
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),

@@ -102,6 +102,6 @@ def _list_id_limits(resource: Resource) -> str:
     if resource.role is not Role.INFRA_MACHINE or fields is None or _ID not in fields.spec:
         return ""
     schema = fields.spec[_ID].schema
-    # An id is never empty, so that the usual minimum of 1 limits nothing.
+    # An id is never empty, so the usual minimum of 1 is no limit.
     limits = {key: schema[key] for key in _LIMITS if schema.get(key) not in (None, 0, 1)}
     return " and ".join(f"{key} {value}" for key, value in limits.items())

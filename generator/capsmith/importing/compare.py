@@ -50,12 +50,12 @@ def normalize(schema: Schema) -> dict[str, Any]:
     """
     found = simplify(schema)
     if found.get("type") == "array":
-        # What server-side apply assumes for a list without a type.
+        # The default of server-side apply for a list without a type.
         found.setdefault(LIST_TYPE, "atomic")
     for key in ("required", "enum"):
         if isinstance(found.get(key), list):
-            # Enum values may be of several types, which Python does not compare: their JSON gives
-            # the order.
+            # Enum values may have different types, which Python cannot compare, so they are sorted
+            # by their JSON.
             found[key] = sorted(found[key], key=_key)
     if isinstance(found.get(RULES), list):
         found[RULES] = sorted((_rule(rule) for rule in found[RULES]), key=_key)
@@ -163,7 +163,7 @@ def _rule(rule: Any) -> Any:
     kept = {key: value for key, value in rule.items() if value not in ("", None, False)}
     if isinstance(kept.get("rule"), str):
         kept["rule"] = kept["rule"].strip()
-    # The reason that the API server assumes if a rule names none.
+    # The API server's default reason for a rule.
     if kept.get("reason") == "FieldValueInvalid":
         del kept["reason"]
     return kept
@@ -223,7 +223,7 @@ def _names(original: Mapping[str, Any], generated: Mapping[str, Any]) -> Iterato
         yield Difference(DifferenceKind.CHANGED, "", ("spec", "scope"), "", "scope", one, other)
     for key in ("kind", "plural", "singular", "listKind"):
         one, other = (text_of(crd, "spec", "names", key) for crd in (original, generated))
-        # The API server fills in what is left out, as capsmith does.
+        # The API server fills in missing names, as capsmith does.
         if one and one != other:
             yield Difference(
                 DifferenceKind.CHANGED, "", ("spec", "names", key), "", key, one, other
@@ -241,8 +241,8 @@ def _names(original: Mapping[str, Any], generated: Mapping[str, Any]) -> Iterato
                 )
         for name in made:
             if name not in own:
-                # A further category takes nothing away; a further short name may be that of another
-                # kind.
+                # An additional category does no harm, but an additional short name may belong to
+                # another kind.
                 is_free = key == "categories"
                 yield Difference(
                     DifferenceKind.ADDED, "", path, "", f"{what} {name}", None, name, is_free
@@ -275,7 +275,7 @@ def _version(
             yield Difference(
                 DifferenceKind.CHANGED, name, (*path, key), "", key, own.get(key), made.get(key)
             )
-    # No client sees the shape of a version that is not served, so it may differ.
+    # No client sees the schema of a version that is not served, so it may differ.
     if not own.get("served"):
         return
     for key in ("deprecated", "deprecationWarning", "selectableFields"):
@@ -303,7 +303,7 @@ def _subresources(
     name: str, path: Path, own: Mapping[str, Any], made: Mapping[str, Any]
 ) -> Iterator[Difference]:
     first, second = (_subresources_of(each) for each in (own, made))
-    # Without a subresource a status is written with the object, and no longer with one.
+    # With a status subresource, the status can no longer be written together with the object.
     has_status = "status" in mapping_of(_objects(mapping_of(own, *_SCHEMA)), "properties")
     for key in dict.fromkeys((*first, *second)):
         one, other = first.get(key), second.get(key)
@@ -348,7 +348,7 @@ def _schema(
     for key in dict.fromkeys((*own, *made)):
         one, other = own.get(key), made.get(key)
         if key == "properties":
-            # What was kept as an unknown key has limits now.
+            # Values that were kept as unknown keys now have limits.
             is_closed = "additionalProperties" not in own and not own.get(_PRESERVE)
             yield from _properties(one or {}, other or {}, (*path, key), field, is_closed)
         elif one == other and type(one) is type(other):
@@ -371,7 +371,7 @@ def _properties(
             yield from _schema(one, other, (*path, name), below)
         elif one != other:
             change = _change(name in own, name in made)
-            # A default would be in objects that do not mention the field.
+            # A default would appear in objects that do not set the field.
             is_new = (
                 is_closed and change is DifferenceKind.ADDED and "default" not in mapping_of(other)
             )

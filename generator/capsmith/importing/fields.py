@@ -95,8 +95,8 @@ def clean_rule(rule: Any) -> Any:
 
 def _below(found: dict[str, Any]) -> None:
     fields = convert_fields(found)
-    # Each property is marked instead.  A required name without a property is lost here, and the
-    # comparison of the CRDs reports it.
+    # Each property is marked instead.  A required name without a property is lost here, and
+    # comparing the CRDs reports it.
     found.pop("required", None)
     found.pop("properties", None)
     if fields:

@@ -111,7 +111,7 @@ def _skeleton(
         | kinds.describe_place(each, head, SECTION_TYPES[each.section].group)
         for each in sources
     }
-    # First with default features only: what differs from these has to be written.
+    # Start with default features only, because differences from these must be written.
     usual = _usual_features(_checked(base, sources, head, repository, contracts))
     configs = [source.crd.kind for source in sources if source.role == "BootstrapConfig"]
     machines = [source.crd.kind for source in sources if source.role == "InfraMachine"]
@@ -180,7 +180,7 @@ def _entry(
     made = skeleton.get((source.crd.group, source.crd.kind), {})
     hub = kinds.find_storage_version(source.crd)
     names = kinds.describe_names(source.crd, made)
-    # Without the contract's columns, every column of the CRD is the author's.
+    # Without the contract's columns, every column of the CRD belongs to the author.
     if names.get("contractColumns") is False:
         made = drop_columns(made)
     parts = {
@@ -252,7 +252,7 @@ def _generated(checked: CheckedData, contracts: Mapping[str, Contract]) -> Crds:
     """Return the provider's generated CRDs, even if errors remain that do not affect its kinds."""
     provider: Provider | None = checked.provider
     if provider is None and checked.draft is not None:
-        # Findings elsewhere, such as on the name, must not hide how the CRDs differ.
+        # Other findings, such as findings on the name, must not hide differences between the CRDs.
         try:
             provider = build_provider(checked.draft, contracts)
         except (ValueError, KeyError):

@@ -81,17 +81,18 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
                 there = mapping_of(schema, "properties", part, "properties")
                 for field in fields.values():
                     if field.feature and field.feature != _CREDENTIALS:
-                        # A kind has a feature in all versions or in none, so one version suffices.
+                        # A kind has a feature in all versions or in none, so checking one version
+                        # is enough.
                         found[field.feature] = found.get(field.feature, False) or (
                             field.name in there
                         )
                         is_lacking = field.required and field.name not in there
                         if is_lacking and field.feature in _WHOLE:
                             lacking.add(field.feature)
-    # Without a field that a feature requires, the kind has other fields of these names.
+    # Without a field that the feature requires, these are other fields with the same names.
     found |= dict.fromkeys(lacking, False)
     if source.role == "ControlPlane" and not (found.get("machines") or found.get("replicas")):
-        # Without replicas and a template for them there are no Machines.
+        # Without replicas and a template for Machines, there are no Machines.
         found[MANAGED] = True
     return found
 
@@ -122,8 +123,8 @@ def extract_author_parts(
     generated = mapping_of(made, "schema", "openAPIV3Schema", "properties")
     for part in ("spec", "status"):
         schema = mapping_of(version.schema, "properties", part)
-        # What a status requires is a limit of the whole status.
-        # capsmith generates no required status fields; `partLimits` lists them instead.
+        # Requirements of a status are limits on the whole status.  capsmith generates no required
+        # status fields; `partLimits` lists them instead.
         fields = convert_fields(schema if part == "spec" else {**schema, "required": []})
         taken = mapping_of(generated, part, "properties")
         own = {
@@ -378,7 +379,7 @@ def _contract_fields(
             continue
         usual_field = mapping_of(generated, name)
         is_other = name not in generated
-        # Whether a field is required is not part of its own schema, so it is compared apart.
+        # Whether a field is required is not part of its own schema, so it is compared separately.
         is_other |= has_required and (name in required) is not (name in usual)
         if is_other or compare_schemas(field, usual_field):
             is_less = bool(compare_schemas(field, complete_schema(field, usual_field)))

@@ -92,7 +92,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 def _scalar(value: Any) -> yaml.ScalarNode:
     node = _REPRESENTER.represent_data(value)
     assert isinstance(node, yaml.ScalarNode)
-    # Descriptions of several lines stay readable in a block.
+    # Multi-line descriptions stay readable as block scalars.
     if isinstance(value, str) and "\n" in value:
         node.style = "|"
     return node

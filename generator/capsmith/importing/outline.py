@@ -93,7 +93,7 @@ def find_provider_name(sources: Iterable[SourceCrd]) -> str:
 
     The label's value is the provider type, a hyphen and the name.
     """
-    # The longest first: a type may begin like another one.
+    # The longest type comes first, because one type may be a prefix of another.
     types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
     for source in sources:
         label = source.crd.labels.get(PROVIDER_LABEL)
@@ -114,7 +114,7 @@ def guess_provider_name(manifests: Iterable[Manifest]) -> str:
         namespace = manifest.name if is_namespace else text_of(manifest.document, "namespace")
         if is_namespace or Path(manifest.file).name in KUSTOMIZATION_FILES:
             name = _AROUND_NAME.sub("", namespace)
-            # kustomize gives a Namespace with this name the prefix of all objects.
+            # kustomize adds the prefix of all objects to a Namespace with this name.
             if name != "system" and DnsLabel.form.fullmatch(name):
                 return name
     return ""
@@ -135,7 +135,7 @@ def decide_outline(
     series = _releases(metadata, contracts)
     followed = _contracts(sources, series, contracts)
     versions = _versions(sources, followed, contracts)
-    # Without metadata nothing is known of earlier releases: a first series is proposed.
+    # Without metadata, no earlier releases are known, so a first series is proposed.
     if not series:
         series = {"v0.1": max(followed)}
     newest = max(series, key=series_order)
@@ -202,8 +202,8 @@ def _versions(
             if not VersionName.form.fullmatch(version.name):
                 continue
             weight = len(sources) if source.role != RESOURCE else 1
-            # A vote of the kinds: a version that most kinds serve is served, and the others say
-            # that they differ.
+            # The majority decides: a version that most kinds serve is served, and all other kinds
+            # get their own entries.
             served[version.name] += weight if version.served else -weight
             stored[version.name] += weight * version.storage
             warning = _deprecation(source, version.name)
@@ -240,7 +240,7 @@ def _usual_deprecation(counted: Counter[str | None]) -> tuple[bool, str]:
 
 
 def _most(counted: Counter[str], otherwise: str) -> str:
-    # Sorted first, so that a tie is decided in the same way on every run.
+    # Sorted first, so that ties are broken in the same way on every run.
     best = max(sorted(counted, reverse=True), key=lambda each: counted[each], default="")
     return best or otherwise
 

@@ -64,12 +64,12 @@ def remove_refused(
     Modifies ``data``.  Returns the result of the last check, with the findings that remain, and the
     removed parts.
     """
-    # A removal can lead to further findings, such as a rule that reads the removed field.  The
-    # limit only guards against a check that would blame another part forever.
+    # A removal can cause further findings, for example on a rule that reads the removed field.  The
+    # limit only guards against a check that would blame a different part every time.
     removed: list[Refusal] = []
     for _ in range(_ROUNDS):
         checked = check_data(data, contracts)
-        # The last one of a list first, so that the other paths stay valid.
+        # Items of a list are removed from the end, so that the other paths stay valid.
         refused = sorted(_refused(checked), key=lambda each: _order(each.path), reverse=True)
         done = [refusal for refusal in refused if _remove(data, refusal.path)]
         removed += done

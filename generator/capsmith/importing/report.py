@@ -250,7 +250,7 @@ def _reason(
         return reasons.get(("", "kind"), "")
     if (field, difference.what) in reasons:
         return reasons[field, difference.what]
-    # What was refused for a field is the reason for everything below it.
+    # The reason for refusing a field applies to everything below it.
     end = len(field)
     while end > 0:
         if (field[:end], "field") in reasons:

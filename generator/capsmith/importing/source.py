@@ -86,7 +86,8 @@ def read_sources(
     crds = {(each.group, each.kind): each for each in found.values()}
     sources = []
     for (group, kind), crd in crds.items():
-        # A template belongs to its kind, unless that kind has no role: then both are further kinds.
+        # A template belongs to its kind unless the kind has no role; then both are treated as
+        # separate kinds.
         owner = crds.get((group, kind.removesuffix(_TEMPLATE)), crd)
         if owner is not crd and _role(owner, crds, roles, contract) != RESOURCE:
             continue
@@ -96,8 +97,8 @@ def read_sources(
         sources.append(
             SourceCrd(crd, role, section, template, _refers_to_identity(crd, role, contract))
         )
-    # A folder of CRDs often has those of other projects, such as a CNI plug-in.  The provider's
-    # share a group with a kind that has a role, or carry the label that kustomize adds.
+    # A folder of CRDs often contains CRDs of other projects, such as a CNI plugin.  The provider's
+    # CRDs share a group with a kind that has a role, or have the label that kustomize adds.
     sources = _in_sections(sources)
     groups = {each.crd.group for each in sources if each.role != RESOURCE}
     sources = [
@@ -215,7 +216,7 @@ def is_identity(crd: Crd, contract: Contract) -> bool:
     fields = _identity_fields(crd)
     shape = contract.types[IDENTITY].spec
     known = [name for name in (SECRET_REF, _ALLOWED) if name in fields]
-    # Only a cluster-scoped identity has to say which namespaces may use it.
+    # Only a cluster-scoped identity must say which namespaces may use it.
     if (_ALLOWED in fields) != (crd.scope == "Cluster") or not known:
         return False
     return all(normalize(fields[name]) == normalize(shape[name].schema) for name in known)

@@ -104,7 +104,7 @@ def find_missing(
     return [verb for verb in verbs if not any(g.covers(group, resource, verb) for g in known)]
 
 
-# Several checks ask for the same role.
+# Several checks request the same role.
 @lru_cache(256)
 def grants_of(role: Manifest) -> tuple[Grant, ...]:
     """Return the rules in a Role or ClusterRole."""

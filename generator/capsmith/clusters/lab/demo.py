@@ -124,7 +124,7 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            # The run outlives this command, and its Ctrl-C.
+            # The run outlives this command and must not receive its Ctrl-C.
             start_new_session=True,
         )
     try:
@@ -153,7 +153,7 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
         progress(f"creating the Cluster {name}: clusterctl generate cluster {name}")
         documents = _rendered(connection, provider, name)
         _check_kubeadm(connection, documents)
-        # The Cluster last: what it refers to exists when core looks.
+        # The Cluster comes last, so that everything it refers to exists when core looks.
         for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
             _apply(connection, each)
 
@@ -175,8 +175,8 @@ def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
     deadline = time.monotonic() + _RUNNING_SECONDS
     with connect(lab) as connection:
         while True:
-            # The API server may restart, and objects may go between two requests: the next look
-            # shows more.
+            # The API server may restart, and objects may be deleted between two requests; the next
+            # iteration shows the new state.
             with suppress(ApiError, OSError, HTTPException):
                 found = observe(connection.client, NAMESPACE, name)
                 show(found)
@@ -234,12 +234,12 @@ def _source(connection: LabConnection, provider: ProviderRepository) -> dict[str
 
 def _wait_ready(lab: LabFolder, child: subprocess.Popen[bytes] | None) -> RunState:
     state = read_lab(lab.state)
-    # A run as Pods builds an image first.
+    # With Pods, an image is built first.
     seconds = _IMAGE_SECONDS if state is not None and state.node else 2 * PATIENCE
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         run = read_run(lab.run_state)
-        # The lock decides: a state file may be that of a run which was killed.
+        # The lock decides, because a killed run may have left its state file behind.
         if run is not None and run.state == "running" and is_held(lab.run_lock):
             return run
         if run is not None and run.state == "crashed":

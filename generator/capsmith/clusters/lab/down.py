@@ -72,7 +72,7 @@ def end_lab(lab: LabFolder) -> None:
     _end(lab.run_lock, run.pid if run else 0)
     _end(lab.lock, state.pid if state else read_pid(lab))
     delete_kind_cluster(lab)
-    # The keeper of a node removes them, unless it was killed.
+    # The keeper of a node removes the cgroups, unless it was killed.
     remove_cgroups(name_cgroup(lab.root))
     lab.remove()
 
@@ -104,7 +104,7 @@ def _end(lock: Path, pid: object) -> None:
 def _find_holders(lock: Path, pid: object) -> list[int]:
     holders = find_holders(lock)
     if holders is not None:
-        # The supervisor's own number comes first: it ends its children.
+        # The supervisor comes first, because it ends its children.
         return [pid] if isinstance(pid, int) and pid in holders else holders
-    # 0 and negative numbers would be groups of processes, 1 is the system's first one.
+    # 0 and negative numbers would mean process groups, and 1 is the system's init process.
     return [pid] if isinstance(pid, int) and pid > 1 else []

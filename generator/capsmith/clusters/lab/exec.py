@@ -38,7 +38,7 @@ def execute(
     provider.check_manager()
     with ExitStack() as ends:
         if not lab.is_running:
-            # A start that fails cleans up itself, or found a lab that another command started.
+            # If this start fails, it has cleaned up, or another command has started the lab.
             start_lab(lab, request, progress)
             ends.callback(_end, lab, progress)
         ensure_run(provider, lab, progress)
@@ -61,6 +61,6 @@ def _environment(lab: LabFolder) -> dict[str, str]:
     return {
         "KUBECONFIG": state.kubeconfig,
         CONFIG: str(ClusterctlRepository(lab.repository).config),
-        # clusterctl would look for its newest release on the network.
+        # Otherwise clusterctl would look for its newest release on the network.
         "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",
     }

@@ -26,7 +26,7 @@ from capsmith.errors import UnreadableInput
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _PRIVATE = 0o700
-# A process that looks whether a lock is held holds it for a moment.
+# A process that checks the lock holds it for a moment.
 _ATTEMPTS = 10
 _ATTEMPT_SECONDS = 0.05
 
@@ -75,7 +75,7 @@ class LabFolder:
             descriptor = acquire(self.lock)
             if descriptor is None:
                 raise lab_already_running(self.name)
-            # Only with the lock: the files of a lab that runs are never touched.
+            # Only while holding the lock: the files of a running lab must not be touched.
             for path in self.root.iterdir():
                 if path != self.lock:
                     _remove(path)
@@ -170,7 +170,8 @@ def is_held(lock: Path) -> bool:
     except OSError:
         return False
     try:
-        # Shared, so that several processes can look at the same time without seeing each other.
+        # A shared lock, so that several processes can check at the same time without seeing each
+        # other.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -192,7 +193,7 @@ def find_holders(lock: Path) -> list[int] | None:
         return None
     found = []
     for process in _PROCESSES.glob("[0-9]*"):
-        # Processes of other users, and those that end at this moment, cannot be read.
+        # Processes of other users, and processes that are just ending, cannot be read.
         with suppress(OSError):
             if any(_is_same(each, lock) for each in (process / "fd").iterdir()):
                 found.append(int(process.name))

@@ -78,7 +78,7 @@ class InstalledProvider:
         digest, version = self._provider.released_digest(), installed.get("version", "")
         out = self._lab.folder / "release"
         release = ProviderRelease(out, version)
-        # The port of a webhook is part of what is installed, and each run has others.
+        # The webhook port is part of the installation, and each run uses different ports.
         has_webhooks = any(each.has_webhooks for each in release.components)
         is_current = installed.get("digest") == digest and not has_webhooks
         if not is_current:
@@ -93,7 +93,8 @@ class InstalledProvider:
         self._managers = {each.type: self._manager(each) for each in release.components}
         if not is_current:
             self._clusterctl(release)
-            # Only after clusterctl succeeded: a release that is recorded is not installed again.
+            # Recorded only after clusterctl succeeded, because a recorded release is not installed
+            # again.
             write_text(record, json.dumps({"digest": digest, "version": version}))
 
     def start(self) -> None:
@@ -106,7 +107,7 @@ class InstalledProvider:
         for type, manager in self._managers.items():
             self._progress(f"starting the manager ({type})")
             log = self._lab.folder / f"{self._label}-{type}.log"
-            # Logs are appended to: the report of a crash must not show the end of an earlier run.
+            # Logs are appended to, so the report of a crash must skip the output of earlier runs.
             before = log.stat().st_size if log.exists() else 0
             try:
                 manager.start()

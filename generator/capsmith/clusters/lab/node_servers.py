@@ -35,8 +35,8 @@ from capsmith.clusters.processes.tools import Toolbox, core_releases, kubernetes
 from capsmith.clusters.processes.tools.catalogue import has_kubeadm
 from capsmith.errors import CapsmithError
 
-# As in a lab without a node: ClusterClasses can be tried, and no limit or check of core is most of
-# the run time.
+# As in a lab without a node: ClusterClasses are enabled, and core's rate limits and checks do not
+# dominate the run time.
 _VARIABLES = {
     "CLUSTER_TOPOLOGY": "true",
     "EXP_MACHINE_SET_PREFLIGHT_CHECKS": "false",

@@ -9,7 +9,7 @@ from capsmith.clusters.processes.kube import JSON
 
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _MAX_MESSAGE = 100
-# What holds up the others comes first.
+# Conditions that block others come first.
 _ORDER = (
     "Healthy",
     "InfrastructureReady",
@@ -21,7 +21,7 @@ _ORDER = (
     "Ready",
     "Available",
 )
-# These are True while something goes on, not when it is done.
+# These conditions are True while something is in progress, not when it is done.
 _NEGATIVE = {
     "Paused",
     "Deleting",

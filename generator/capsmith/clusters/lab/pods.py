@@ -81,8 +81,8 @@ class InstalledPods:
         self._add_images(release)
         templates = EtcdTemplates(out, self._lab.state.etcd, self._lab.pki)
         release.add_to(self._lab.repository, "", templates.change)
-        # A release whose Pods do not get ready is installed nevertheless: the next one has another
-        # version, but what was built from these files is not taken for installed.
+        # A release whose Pods do not become ready has still been installed, so the next one needs
+        # another version. But these files must not be recorded as installed.
         write_text(self._record, json.dumps({"version": version}))
         self._clusterctl(release)
         self._release = release

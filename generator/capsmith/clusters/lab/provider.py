@@ -123,7 +123,8 @@ class ProviderRepository:
         Returns the completed process, whatever its exit code.
         """
         environment = {**os.environ, "PYTHONPATH": self.import_path}
-        # The repository stays as it is, for its digests and for git.
+        # Python must not write into the repository, because that would change its digests and git
+        # status.
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         try:
             return subprocess.run(

@@ -55,7 +55,8 @@ class ExistingCluster:
         repository = ClusterctlRepository(self._lab.repository)
         is_here = core_module(self._series) in self._tools.folders
         if is_here and core == core_releases()[self._series]:
-            # clusterctl reads the metadata of what is installed: no download where they are here.
+            # clusterctl reads the metadata of installed providers; with local copies it downloads
+            # nothing.
             repository.add_core(self._tools, self._series, pki)
         write_state(
             self._lab.state,

@@ -71,7 +71,7 @@ class ProviderRun:
         try:
             self._installed.stop()
             self._say("starting")
-            # Installed first, and once: templates of the provider refer to its kinds.
+            # Installed first, and only once, because the provider's templates refer to its kinds.
             if self._infrastructure is not None and not self._infrastructure.is_installed:
                 self._infrastructure.install()
                 self._infrastructure.start()
@@ -179,13 +179,13 @@ def _watch(
     failed: Failed,
 ) -> None:
     """Restart ended managers and apply file changes while the lab runs."""
-    # Before the first start: a file that changes while the managers start must not be missed.
+    # Read before the first start, so that no change is missed while the managers start.
     code, released = current.code_stamp(), provider.release_stamp()
     description = provider.description_stamp()
     is_broken = not current.restart(failed, is_release=True)
     while lab.is_running:
         time.sleep(_LOOK_SECONDS)
-        # After a failed start only a change of a file can help, so nothing is restarted in between.
+        # After a failed start only a changed file can help, so nothing is restarted until then.
         if not is_broken:
             current.look()
         new = current.code_stamp(), provider.release_stamp(), provider.description_stamp()

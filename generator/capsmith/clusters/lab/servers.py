@@ -84,7 +84,7 @@ class LabServers:
 
     def stop(self) -> None:
         """Stop all servers. Their data are not kept."""
-        # Clients before the servers to which they send requests.
+        # Clients stop before the servers that they use.
         management = self._management
         parts = [self._machines, *self._managers(), management.core.process]
         parts += [

@@ -165,7 +165,7 @@ def read_new_text(path: Path, position: int) -> tuple[str, int]:
     """
     try:
         with path.open("rb") as file:
-            # A log that has been rotated begins again.
+            # A rotated log starts from the beginning.
             if file.seek(0, os.SEEK_END) < position:
                 position = 0
             file.seek(position)

@@ -34,7 +34,7 @@ class SupervisedProcess:
         ``now`` is a monotonic time in seconds, and ``note`` receives messages about restarts.
         """
         if self.process.running:
-            # A component that has run for a minute counts as healthy: its next end is a new
+            # A component that has run for a minute counts as healthy, so its next end is a new
             # failure.
             if now - self.started > _FORGIVEN_SECONDS:
                 self.wait = _FIRST_SECONDS

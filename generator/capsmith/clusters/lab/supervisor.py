@@ -35,7 +35,7 @@ _FORMER = ".1"
 _LOGS = ("*.log", "*/*.log")
 
 
-# Processes go on writing into the same file, so a large log is copied and emptied instead of
+# Processes keep writing to the same file, so a large log is copied and truncated instead of
 # renamed. Lines written in between are lost.
 def rotate_logs(root: Path, max_bytes: int = MAX_BYTES) -> None:
     """Rotate every log in a folder and its subfolders that has at least `max_bytes` bytes.
@@ -108,16 +108,16 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
             servers.start(lambda text: _step(text, ending))
             servers.look(time.monotonic(), lambda text: None)
             _tell({"ready": True})
-            # From here on the command that started the lab may end, and later writes must not fail
+            # From here on, the command that started the lab may end, and later writes must not fail
             # with EPIPE.
             _let_go_of_parent()
             _look_after(lab, servers, ending)
         finally:
-            # A second Ctrl-C or SIGTERM must not interrupt the end of the servers.
+            # A second Ctrl-C or SIGTERM must not interrupt the shutdown of the servers.
             _ignore_signals()
             servers.stop()
     except BrokenPipeError:
-        # The command that waited for this lab is gone.
+        # The command that was waiting for this lab has ended.
         if settings["node"]:
             return ABANDONED
         lab.remove()
@@ -146,7 +146,7 @@ def _look_after(lab: LabFolder, servers: _Servers, ending: _Ending) -> NoReturn:
     rotated = time.monotonic()
     while True:
         ending.check()
-        # Without its folder no command can find or end the lab.
+        # Without its folder, no command can find or end the lab.
         if not lab.root.is_dir():
             raise _Ended
         now = time.monotonic()
@@ -170,8 +170,8 @@ def _note(text: str) -> None:
 
 
 def _tell(message: dict[str, Any]) -> None:
-    # Unbuffered: the parent waits for each line, and a buffer would be lost if this process is
-    # killed.
+    # Unbuffered, because the parent waits for each line, and buffered output would be lost if this
+    # process were killed.
     os.write(1, (json.dumps(message) + "\n").encode())
 
 
@@ -195,7 +195,7 @@ def _let_go_of_parent() -> None:
 def _signals(ending: _Ending) -> Iterator[None]:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ending.ask)
-    # The lab outlives the terminal from which it was started.
+    # The lab outlives the terminal that it was started from.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     yield
 

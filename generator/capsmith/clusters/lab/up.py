@@ -83,7 +83,8 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
     require_lab(
         LabNeeds(go=clusterctl is None, node=request.node, image=request.image, kind=request.kind)
     )
-    # Before the folder exists: a build takes minutes, and an interrupted one leaves no lab.
+    # Done before the folder exists: a build takes minutes, and an interrupted build must not leave
+    # a lab.
     tools = _find_tools(request, clusterctl, progress)
     node_tools = build_node_tools(progress) if request.node else None
     lock = lab.create()
@@ -125,7 +126,7 @@ def _undo(lab: LabFolder) -> None:
     """Stop and remove everything that a failed start created."""
     with suppress(LabError):
         delete_kind_cluster(lab)
-    # The keeper of a node removes them, unless it was killed.
+    # The keeper of a node removes the cgroups, unless it was killed.
     remove_cgroups(name_cgroup(lab.root))
     lab.remove()
 
@@ -135,7 +136,7 @@ def _build_command(
 ) -> list[str]:
     """Return the command of the supervisor, in the namespaces of a node if there is one."""
     port = free_port() if request.node else 0
-    # A node hides folders of the host, and perhaps a symbolic link to the lab's folder with them.
+    # A node hides folders of the host, possibly including a symbolic link to the lab's folder.
     root = lab.root.resolve() if request.node else lab.root
     settings = {
         "root": str(root),
@@ -165,8 +166,8 @@ def _start(lab: LabFolder, command: list[str], lock: int, progress: Progress) ->
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
-            # The supervisor inherits the descriptor and with it the lock, so there is no moment
-            # without it.
+            # The supervisor inherits the descriptor and thus the lock, so the lock is held at every
+            # moment.
             pass_fds=(lock,),
         )
     try:
@@ -185,7 +186,7 @@ def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) 
 
     Raises the supervisor's error if the lab does not start.
     """
-    # The pipe ends when the supervisor does, so this never waits for a process that is gone.
+    # The pipe closes when the supervisor ends, so this cannot wait for a dead process.
     for line in child.stdout or ():
         message = json.loads(line)
         if "step" in message:

@@ -33,7 +33,7 @@ class ImageBuilder:
         version = image.rpartition(":")[2]
         options = ["--network=host", f"--build-arg=VERSION={version}", f"--tag={image}"]
         if self.name == "buildah":
-            # Its other isolation needs a runtime that accepts the host's cgroups.
+            # Its default isolation needs a runtime that accepts the host's cgroups.
             options += ["--isolation=chroot", "--layers", "--force-rm"]
         file = folder / "Dockerfile"
         return [self.name, "build", *options, f"--file={file}", str(folder)]

@@ -13,7 +13,7 @@ from capsmith.clusters.processes.tools.catalogue import core_module, has_kubeadm
 
 _REGISTRY: Final = "registry.k8s.io/cluster-api"
 _CERT_MANAGER: Final = "quay.io/jetstack/cert-manager"
-# As the Dockerfiles of these projects have it.
+# As in the Dockerfiles of these projects.
 _USER = "65532:65532"
 _CERT_MANAGER_USER = "1000:1000"
 _STAGED = re.compile(r"gcr\.io/k8s-staging-cluster-api/([a-z-]+):main")

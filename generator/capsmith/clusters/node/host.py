@@ -22,7 +22,7 @@ _DELEGATED = ("cpu", "cpuset", "hugetlb", "memory", "pids")
 """Controllers that the kubelet needs if the kernel has them."""
 _ENABLED = "cgroup.subtree_control"
 
-# Each with the Debian package that has it.
+# Executables with the Debian packages that contain them.
 TOOLS: Final = {
     "runc": "runc",
     "iptables": "iptables",
@@ -125,7 +125,7 @@ def create_cgroups(name: str, root: Path = _CGROUPS) -> None:
         is_unified = (hierarchy / _UNIFIED).is_file()
         known = _read_words(hierarchy / _UNIFIED) if is_unified else []
         wanted = [each for each in _DELEGATED if each in known]
-        # A group has only those controllers that the group above enables for those below it.
+        # A group has only the controllers that its parent enables for its children.
         if is_unified:
             _enable(hierarchy, wanted)
         with suppress(FileExistsError):
@@ -146,7 +146,8 @@ def _enable(group: Path, controllers: list[str]) -> None:
         if absent:
             (group / _ENABLED).write_text(" ".join(absent), encoding="utf-8")
     except OSError as error:
-        # EBUSY: a container's root group has processes, which no group with controllers may have.
+        # EBUSY: a container's root group has processes, but groups with controllers must not have
+        # any.
         names = ", ".join(controllers)
         reason = f"the cgroup controllers {names} cannot be enabled: {error.strerror}"
         raise HostUnsuitable([f"{reason} ({group / _ENABLED})"]) from error
@@ -165,7 +166,7 @@ def remove_cgroups(
     that remain.  ``wait`` is called with a number of seconds.
     """
     for _ in range(_ATTEMPTS):
-        # runc creates groups in the hierarchy of version 2 too, wherever it is mounted.
+        # runc also creates groups in the version 2 hierarchy, wherever that is mounted.
         groups = [each for each in (root / name, *root.glob(f"*/{name}")) if each.is_dir()]
         for folder in [each[0] for group in groups for each in os.walk(group, topdown=False)]:
             with suppress(OSError):

@@ -50,7 +50,7 @@ def _run(command: list[str], sigterm: SigtermForwarder) -> int:
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     sigterm.forward_to(child.terminate)
     while True:
-        # Orphans of all processes become children of the first one, which has to reap them.
+        # Orphaned processes become children of the first process, which must reap them.
         pid, status = os.wait()
         if pid == child.pid:
             return os.waitstatus_to_exitcode(status) & 0xFF

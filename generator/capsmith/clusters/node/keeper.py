@@ -64,7 +64,7 @@ def main() -> int:
     paths, cgroup = NodePaths(Path(settings.node)), name_cgroup(Path(settings.lab))
     paths.root.mkdir(parents=True, exist_ok=True)
     Path(settings.pid).write_text(str(os.getpid()), encoding="utf-8")
-    # What a node that was killed has left is empty, because its processes died with it.
+    # The cgroups of a killed node are empty, because its processes died with it.
     remove_cgroups(cgroup)
     try:
         create_cgroups(cgroup)

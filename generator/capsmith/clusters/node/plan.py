@@ -28,7 +28,7 @@ _SERVICES = "10.96.0.0/16"
 _PODS = "10.244.0.0/24"
 _DIGITS = 8
 
-# The kubelet sets these for the whole computer unless it finds the values that it wants.
+# The kubelet sets these for the whole computer unless they already have the expected values.
 SYSCTLS: Final = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
@@ -96,12 +96,12 @@ def plan_network() -> list[list[str]]:
     """Return the commands, in order, that create the node's own network."""
     return [
         ["ip", "link", "set", "lo", "up"],
-        # Some kernels have no dummy interfaces: one end of a pair carries the address.
+        # Some kernels have no dummy interfaces, so one end of a veth pair has the address.
         ["ip", "link", "add", "node0", "type", "veth", "peer", "name", "node1"],
         ["ip", "address", "add", f"{ADDRESS}/24", "dev", "node0"],
         ["ip", "link", "set", "node0", "up"],
         ["ip", "link", "set", "node1", "up"],
-        # Go refuses to listen on, and kube-proxy to detect, a node without a default route.
+        # Without a default route, Go refuses to listen and kube-proxy cannot detect the node.
         ["ip", "route", "add", "default", "via", _GATEWAY, "dev", "node0"],
     ]
 
@@ -116,20 +116,20 @@ def plan_mounts(paths: NodePaths, lab: Path, sysctls: list[str]) -> list[list[st
     options = f"lowerdir=/var/lib,upperdir={paths.root / 'upper'},workdir={paths.root / 'work'}"
     commands = [
         *_replace("/var/log", paths.logs, lab),
-        # The kubelet and containerd write below /var/lib whatever their configuration is.
+        # The kubelet and containerd write below /var/lib regardless of their configuration.
         ["mount", "-t", "overlay", "overlay", "-o", options, str(libraries)],
         *_replace("/var/lib", libraries, lab),
-        # The path of a socket has at most 107 characters, and that of the lab may be long.
+        # A socket path is limited to 107 characters, and the lab's path may be long.
         ["mkdir", "-p", KUBELET_ROOT],
         ["mount", "--bind", str(paths.root / "kubelet"), KUBELET_ROOT],
-        # Otherwise containerd would replace the socket of the host's containerd.
+        # Otherwise containerd would replace the host containerd's socket.
         ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(run)],
         *_replace("/run", run, lab),
     ]
     for key in sysctls:
         file = paths.sysctls / key.replace("/", "_")
         commands.append(["mount", "--bind", str(file), f"/proc/sys/{key}"])
-    # The kubelet mounts the volumes of Pods, and containers have to see these mounts.
+    # The kubelet mounts the volumes of Pods, and containers must see these mounts.
     return [*commands, ["mount", "--make-rshared", "/"]]
 
 
@@ -195,7 +195,7 @@ oom_score = 0
 
 
 def _quote(value: Path | str) -> str:
-    # A TOML string has the escapes of JSON.
+    # TOML strings have the same escapes as JSON.
     return json.dumps(str(value))
 
 
@@ -212,7 +212,7 @@ def render_network(paths: NodePaths) -> str:
         "bridge": "cni0",
         "isGateway": True,
         "ipMasq": True,
-        # A Pod may reach itself through its Service.
+        # A Pod must be able to reach itself through its Service.
         "hairpinMode": True,
         "ipam": ipam,
     }
@@ -247,11 +247,11 @@ def render_kubelet(paths: NodePaths, lab: Path, ca: Path, cert: Path, key: Path,
         "healthzBindAddress": "127.0.0.1",
         "resolvConf": "",
         "volumePluginDir": str(paths.root / "volume-plugins"),
-        # The host's disk may be nearly full: this is no reason to evict Pods of a lab.
+        # A nearly full disk on the host is no reason to evict a lab's Pods.
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
-        # Often enough that a lab does not wait for it.
+        # Frequent enough that a lab need not wait for it.
         "syncFrequency": "10s",
         "nodeStatusUpdateFrequency": "5s",
     }

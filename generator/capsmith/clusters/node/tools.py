@@ -85,7 +85,7 @@ def _containerd() -> Module:
             *(Binary(Path(each).name, f"{_PLUGINS}/{each}") for each in plugins),
             Binary("pause", "./pause"),
         ),
-        # Snapshots of other file systems, one of which needs C libraries.
+        # Snapshotters for other file systems are left out; one of them needs C libraries.
         flags=("-tags", "no_btrfs no_devmapper no_zfs no_aufs"),
         is_static=True,
     )

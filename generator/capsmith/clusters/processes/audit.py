@@ -55,7 +55,7 @@ class AuditedRequest(NamedTuple):
 
 def count_requests(log: Path, users: Collection[str]) -> Counter[AuditedRequest]:
     """Count the requests in an audit log that the given users sent."""
-    # A watch is logged at its beginning and at its end.
+    # A watch is logged when it begins and when it ends.
     found = {event["auditID"]: _request(event) for event in _events(log, users)}
     return Counter(found.values())
 
@@ -101,7 +101,7 @@ def _events(log: Path, users: Collection[str]) -> Iterator[dict[str, Any]]:
     texts = [json.dumps(user) for user in users]
     with log.open(encoding="utf-8") as lines:
         for line in lines:
-            # Most lines are about others, and parsing takes long.
+            # Most lines are about other users, and parsing is slow.
             event = json.loads(line) if any(text in line for text in texts) else {}
             if event and event["user"]["username"] in users and "resource" in _target(event):
                 yield event

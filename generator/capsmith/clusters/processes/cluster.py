@@ -86,8 +86,8 @@ class ManagementCluster(Connection):
         """
         progress("starting kube-apiserver")
         self.apiserver.start()
-        # clusterctl then takes cert-manager for installed.  It issues no certificates here: the
-        # processes have theirs from this run.
+        # This makes clusterctl believe that cert-manager is installed.  cert-manager would issue
+        # nothing here, because this run creates the certificates itself.
         for crd in _cert_manager_crds():
             self.client.apply(crd)
         self.wait_established()

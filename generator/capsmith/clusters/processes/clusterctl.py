@@ -126,7 +126,7 @@ class Clusterctl:
         env = {
             **os.environ,
             **(variables or {}),
-            # No request for newer releases, no files in the home folder.
+            # Prevents requests for newer releases, and files in the home folder.
             "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",
             "GOPROXY": "off",
             "XDG_CONFIG_HOME": str(self._home),

@@ -98,7 +98,7 @@ class ReleaseComponent:
         return [
             (group, plural)
             for rule in rules
-            # A list cannot be limited to names, so such a rule grants none.
+            # A list request cannot be limited to names, so a rule with names does not permit it.
             if "list" in rule["verbs"] and "resourceNames" not in rule
             for group in rule["apiGroups"]
             for plural in rule["resources"]

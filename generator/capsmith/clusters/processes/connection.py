@@ -70,7 +70,7 @@ class Connection:
             "kind": "SubjectAccessReview",
             "spec": {"user": user, "resourceAttributes": attributes},
         }
-        # A review is an answer, not an object: the API server stores nothing.
+        # The API server only answers a review and does not store it.
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:
@@ -79,8 +79,8 @@ class Connection:
             labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
             label = labels.get("cluster.x-k8s.io/provider", "")
             foreign = label.startswith(("infrastructure-", "bootstrap-", "control-plane-"))
-            # Core reads no cluster-scoped kinds, and none that clusterctl moves by their label:
-            # identities, and the provider's own kinds.
+            # Core reads neither cluster-scoped kinds nor kinds that clusterctl moves because of
+            # their label, such as identities and the provider's own kinds.
             moved = any(key.startswith(_MOVE) for key in labels)
             if foreign and spec["scope"] == "Namespaced" and not moved:
                 yield spec["group"], spec["names"]["plural"]

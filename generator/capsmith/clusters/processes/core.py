@@ -21,9 +21,9 @@ from capsmith.clusters.processes.tools import Toolbox
 NAMESPACE = "capi-system"
 SERVICE_ACCOUNT = "capi-manager"
 
-# The rate limit of one reconcile per object and second, and the 15 s steps of the preflight
-# checks, would be most of the run time.  The first came with v1.13, when the gate of machine pools
-# was on by default.
+# The rate limit of one reconcile per object and second, and the 15 s steps of the preflight checks,
+# would dominate the run time.  The rate limit was added in v1.13, when the machine pool gate was
+# enabled by default.
 _RATE_LIMITED_SINCE = (1, 13)
 _GATES = "ClusterTopology=true,MachineSetPreflightChecks=false"
 

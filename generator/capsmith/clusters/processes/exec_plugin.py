@@ -100,7 +100,8 @@ class ExecPlugin:
             ended = subprocess.run(
                 command,
                 env={**os.environ, **environment, "KUBERNETES_EXEC_INFO": json.dumps(asked)},
-                # A command that asks a question fails at once, and does not wait for an answer.
+                # Without standard input, a command that prompts the user fails immediately instead
+                # of waiting.
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -19,7 +19,7 @@ def remove_folder(folder: Path, parents: int = 0) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             break
-        time.sleep(_ATTEMPT_SECONDS)  # a process that was killed may write to the end
+        time.sleep(_ATTEMPT_SECONDS)  # a killed process may write until it has ended
     for each in list(folder.parents)[:parents]:
         try:
             each.rmdir()

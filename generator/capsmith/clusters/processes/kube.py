@@ -130,7 +130,7 @@ class KubeClient:
         if labels:
             query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
         answer = self.request("GET", self.path(api_version, kind, None, namespace), query=query)
-        # Items of a list carry no type, and callers pass them on as whole objects.
+        # Items of a list have no apiVersion and kind, but callers pass them on as complete objects.
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
     def create(self, obj: JSON) -> JSON:
@@ -199,8 +199,8 @@ class KubeClient:
             return known
         resources = self.request("GET", build_api_root(api_version))["resources"]
         for resource in resources:
-            # Names with a slash are subresources, which have the kind of their object or another
-            # one (Scale).
+            # Names with a slash are subresources, whose kind is that of their object or another one
+            # (Scale).
             if resource["kind"] == kind and "/" not in resource["name"]:
                 found = ServedKind(api_version, resource["name"], resource["namespaced"])
                 self._kinds[api_version, kind] = found
@@ -232,7 +232,7 @@ class KubeClient:
         headers = {**self._headers(), "Content-Type": content_type}
         status, text = self._send(method, target, payload, headers)
         if status == _UNAUTHORIZED and self.credentials.source is not None:
-            # The token was revoked before its time; if a new one is refused too, that is final.
+            # The token was revoked early; if a new token is also rejected, that is final.
             self.credentials.source.expire()
             headers |= self._headers()
             status, text = self._send(method, target, payload, headers)
@@ -258,8 +258,8 @@ class KubeClient:
         """
         path = self.path(api_version, kind, namespace=namespace)
         query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": "300"}
-        # A connection of its own: a watch keeps it busy for minutes.  No timeout: a watch without
-        # changes is silent, and the server ends it after `timeoutSeconds`.
+        # A separate connection, because a watch occupies it for minutes.  No timeout, because a
+        # watch without changes is silent, and the server ends it after `timeoutSeconds`.
         connection = self._connect(timeout=None)
         self._watches.add(connection)
         try:
@@ -276,7 +276,8 @@ class KubeClient:
     def end_watches(self) -> None:
         """Interrupt all watches of this client in all threads."""
         for connection in list(self._watches):
-            # Closing the socket would not wake the thread that reads it; a shutdown ends its read.
+            # Closing the socket would not wake the thread that reads from it, but a shutdown ends
+            # its read.
             if connection.sock is not None:
                 with suppress(OSError):
                     connection.sock.shutdown(socket.SHUT_RDWR)
@@ -284,7 +285,7 @@ class KubeClient:
     def _send(
         self, method: str, target: str, payload: bytes | None, headers: dict[str, str]
     ) -> tuple[int, str]:
-        # A repeated create may find the object of the attempt before, and then reports 409.
+        # A repeated create may find the object that the previous attempt created, and report 409.
         for attempt in range(1, _ATTEMPTS + 1):
             connection = self._connection()
             try:
@@ -292,7 +293,7 @@ class KubeClient:
                 response = connection.getresponse()
                 return response.status, response.read().decode()
             except (OSError, http.client.HTTPException):
-                # A kept connection may have been closed by the server in the meantime.
+                # The server may have closed an idle connection in the meantime.
                 connection.close()
                 self._connections.discard(connection)
                 self._local.connection = None
@@ -315,7 +316,7 @@ class KubeClient:
         if kept is None:
             kept = self._connect(_REQUEST_SECONDS)
             self._local.connection = kept
-        self._connections.add(kept)  # one that was closed opens again by itself
+        self._connections.add(kept)  # a closed connection reopens itself
         return cast(http.client.HTTPSConnection, kept)
 
     def _path_of(self, obj: JSON, subresource: str | None = None) -> str:
@@ -325,8 +326,8 @@ class KubeClient:
         )
 
 
-# The API server's message when the webhook of core or of a manager does not respond, because that
-# is busy or restarts. Nothing was stored, and the next attempt may succeed.
+# The API server's message if the webhook of core or of a manager does not respond because it is
+# busy or restarting. Nothing was stored, and the next attempt may succeed.
 _WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,300}? failed: Post ")
 
 
@@ -335,7 +336,7 @@ def is_busy(status: int, text: str) -> bool:
 
     For example, a request may get status 429 while a CRD is reloaded.
     """
-    # Only this message: any other 500 is a failure of the server that a repetition would hide.
+    # Only this message is retried: retrying any other 500 would hide a failure of the server.
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
     return away or status in (429, 503, 504)
 
@@ -365,9 +366,9 @@ def create_api_server_context(authority: Path) -> ssl.SSLContext:
     Raises OSError if the CA file ``authority`` cannot be read.
     """
     context = ssl.create_default_context(cafile=str(authority))
-    # Since Python 3.13 the default has this flag (https://docs.python.org/3.13/library/ssl.html,
-    # ssl.create_default_context).  It refuses certificates without key identifiers, such as EKS'
-    # (https://github.com/kubernetes-client/python/issues/2394), and authorities without key usage.
-    # kubectl and core accept them, so capsmith has to.
+    # Since Python 3.13 this flag is set by default (https://docs.python.org/3.13/library/ssl.html,
+    # ssl.create_default_context).  It rejects certificates without key identifiers, such as those
+    # of EKS (https://github.com/kubernetes-client/python/issues/2394), and authorities without key
+    # usage.  kubectl and core accept them, so capsmith must as well.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context

@@ -11,9 +11,9 @@ from capsmith.clusters.processes.tools.catalogue import kubeadm_module
 
 KUBEADM_TYPES = ("bootstrap", "control-plane")
 _VARIABLES = {
-    # As core has it: without the gate, the webhooks refuse templates of ClusterClasses.
+    # As in core: without the gate, the webhooks refuse templates of ClusterClasses.
     "CLUSTER_TOPOLOGY": "true",
-    # The limit of one reconcile per object and second would be most of the run time.
+    # The limit of one reconcile per object and second would dominate the run time.
     "EXP_RECONCILER_RATE_LIMITING": "false",
 }
 

@@ -68,7 +68,7 @@ def read_launch(client: KubeClient, namespace: str, pod: str) -> Launch:
     }
     variables = container.get("env") or []
     env = {each["name"]: _value(client, each, fields, namespace) for each in variables}
-    # The program itself is replaced by the user's command; its flags are those of the Deployment.
+    # The user's command replaces the program itself, but the flags come from the Deployment.
     words = [*(container.get("command") or [])[1:], *(container.get("args") or [])]
     port, readiness, liveness = _probes(container)
     return Launch(
@@ -240,16 +240,16 @@ class ProviderManager:
         token = request_token(client, namespace, launch.service_account)
         kubeconfig = management.folder / f"{self._name}.kubeconfig"
         kubeconfig.write_text(render_token_kubeconfig(client.server, client.credentials.ca, token))
-        # Managers differ in their flags, and one that a manager does not know would end it: only
-        # known flags are changed.  Flags that the Deployment sets are known, even if the help hides
-        # them.
+        # Managers have different flags, and an unknown flag would make a manager exit, so only
+        # known flags are changed.  Flags set in the Deployment are known even if the help does not
+        # list them.
         known = self._known_flags() | {_name_of(each) for each in launch.args}
         local = self._local_flags(known)
         kept = [each for each in launch.args if _name_of(each) not in local]
         arguments = [*kept, *(f"--{name}={value}" for name, value in local.items()), *self._flags]
         if known & set(_HEALTH):
             self._readiness = launch.readiness
-        # Not the environment of this process: a manager in a Pod would not see it either.
+        # Not this process's environment, because a manager in a Pod would not see it either.
         environment = {"KUBECONFIG": str(kubeconfig), **launch.env, **self._environment}
         log = management.folder / f"{self._name}.log"
         return Process(self._name, [*self._argv, *arguments], log, environment, kept=self._kept)
@@ -275,7 +275,7 @@ class ProviderManager:
         flags |= {name: f"127.0.0.1:{free_port()}" for name in _OTHER_ADDRESSES if name in known}
         flags |= dict.fromkeys(_CERTIFICATES, str(self._certificates()))
         flags |= {
-            # The lease is in the namespace of the Pod, which a process does not have, and there is
+            # The lease would be in the Pod's namespace, which a process does not have, and there is
             # no rival.
             "leader-elect": "false",
             "insecure-diagnostics": "true",

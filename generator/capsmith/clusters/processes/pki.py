@@ -48,7 +48,7 @@ class Pki:
         self.service_account = self._service_account_keys()
         serving = self._authority.issue_cert("127.0.0.1", "localhost", *names)
         self.serving = _write_pair(folder, "serving", serving)
-        # Go refuses a certificate whose list of names is empty, hence an unused name.
+        # Go refuses a certificate with an empty list of names, hence an unused name.
         admin = self._authority.issue_cert(
             "admin.invalid", common_name="admin", organization_name=ADMIN_GROUP
         )

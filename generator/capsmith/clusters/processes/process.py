@@ -25,16 +25,16 @@ from pathlib import Path
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.wait import PATIENCE, eventually
 
-# The signal is set in the child by a launcher that becomes the component: a hook between fork and
-# exec may deadlock when the parent has threads. 1 is PR_SET_PDEATHSIG.
+# A launcher sets the signal in the child and then becomes the component: a hook between fork and
+# exec could deadlock if the parent has threads.  1 is PR_SET_PDEATHSIG.
 _LAUNCHER = (
     "import ctypes, os, signal, sys\n"
     "ctypes.CDLL(None).prctl(1, signal.SIGKILL)\n"
     "os.getppid() == int(sys.argv[1]) or sys.exit('the parent is gone')\n"
     "os.execvp(sys.argv[2], sys.argv[2:])\n"
 )
-# As a Deployment does, restart a manager that ends by itself. A request to end goes to the whole
-# group, so it reaches the component directly, and the keeper waits for it.
+# Like a Deployment, restart a manager that ends by itself.  A request to end goes to the whole
+# process group, so it reaches the component directly, and the keeper waits for it.
 _KEEPER = (
     "import os, signal, subprocess, sys, time\n"
     "ending = []\n"
@@ -46,9 +46,9 @@ _KEEPER = (
     "        sys.exit(code)\n"
     "    time.sleep(0.5)\n"
 )
-# Below those that Linux takes for clients, above those of well-known services.
+# Below Linux's ephemeral ports, and above the ports of well-known services.
 _PORTS = range(20_000, 32_000)
-# Held until the process ends: components listen by TCP, so their ports are free by UDP.
+# Held until this process ends. Reserved with UDP, so that components can still listen with TCP.
 _RESERVED: list[socket.socket] = []
 _LOG_TAIL_LINES = 40
 _ANSWER_SECONDS = 5.0
@@ -76,8 +76,8 @@ def go_environment() -> dict[str, str]:
 
 def bind_to_parent(argv: Sequence[str | Path]) -> list[str]:
     """Return a command that runs ``argv`` and is killed when the calling thread ends."""
-    # Isolated and without site-packages: the interpreter starts faster, and no file of the
-    # current folder is imported.
+    # Isolated and without site-packages: the interpreter starts faster and imports no file from the
+    # current folder.
     return [sys.executable, "-ISc", _LAUNCHER, str(os.getpid()), *(str(part) for part in argv)]
 
 
@@ -115,7 +115,7 @@ class Process:
         keeper = self._group
         if not self._kept:
             return keeper
-        # The keeper has one child at a time; between two attempts it has none.
+        # The keeper has one child at a time, and none between two attempts.
         children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         return int(children[0]) if children else keeper
 
@@ -141,8 +141,8 @@ class Process:
             self._child = subprocess.Popen(
                 bind_to_parent([*keeper, *self._argv]),
                 env=self._env,
-                # A component that reads the terminal would take the user's input, or be stopped for
-                # trying.
+                # A component that reads from the terminal would take the user's input, or be
+                # stopped for trying.
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
@@ -178,7 +178,7 @@ class Process:
         """Return the resources used by the running process so far, according to /proc."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-        # The name of the command is in parentheses and may contain spaces and parentheses itself.
+        # The command name is in parentheses and may itself contain spaces and parentheses.
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         ticks = int(fields[11]) + int(fields[12])
         return Usage(int(peak.split()[1]) / 1024, ticks / os.sysconf("SC_CLK_TCK"))
@@ -212,7 +212,7 @@ class Process:
 
     def _signal(self, number: signal.Signals) -> None:
         if self.running:
-            # The session's leader is also the leader of the group, so its id is the group's.
+            # The session leader is also the group leader, so its id is the group's id.
             os.killpg(self._group, number)
 
 
@@ -228,8 +228,8 @@ def free_port() -> int:
         reservation = socket.socket(type=socket.SOCK_DGRAM)
         try:
             reservation.bind(("127.0.0.1", port))
-            # The reservation says that no other caller has the port; a listener of any
-            # other program shows only in a bind by TCP.
+            # The reservation excludes other callers of this function; a listener of any other
+            # program is only detected by a TCP bind.
             with closing(socket.socket()) as probe:
                 probe.bind(("127.0.0.1", port))
         except OSError:

@@ -59,7 +59,7 @@ def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tupl
     if named is not None:
         return (named,)
     listed = [Path(part) for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
-    # As kubectl: missing files in $KUBECONFIG are skipped, unless all of them are missing.
+    # Like kubectl, skip missing files in $KUBECONFIG unless all of them are missing.
     if listed:
         return tuple(path for path in listed if path.exists()) or tuple(listed[:1])
     return (Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config",)
@@ -78,8 +78,8 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
         context = context or text_of(config, "current-context")
         for key, section in _SECTIONS.items():
             for item in list_of(config, section):
-                # Relative paths in an entry start from the folder of its own file, not from the
-                # first one.
+                # Relative paths in an entry are relative to its own file's folder, not to the first
+                # file's.
                 entry = _Entry(mapping_of(item, key), path.absolute().parent)
                 entries.setdefault((key, text_of(item, "name")), entry)
     if not context:
@@ -127,14 +127,14 @@ def _client(access: ClusterAccess, folder: Path) -> KubeClient:
     authority = files.path("cluster", "certificate-authority") or _trusted()
     cert, key = files.path("user", "client-certificate"), files.path("user", "client-key")
     token = text_of(access.user, "token") or files.text("user", "tokenFile")
-    # As in client-go, a token of the kubeconfig makes the command superfluous.
+    # As in client-go, a token in the kubeconfig takes precedence over the command.
     plugin = None if token else _plugin(access)
     try:
         if plugin is not None:
             data = plugin.certificate()
             if all(data):
                 cert, key = files.write("exec.crt", data[0]), files.write("exec.key", data[1])
-            # Certificates are loaded once; only a token can be renewed while the client is open.
+            # Certificates are loaded once; only a token can be renewed while the client is in use.
             plugin = plugin if plugin.token() else None
         return KubeClient(access.server, Credentials(authority, cert, key, token or None, plugin))
     except PluginError as error:
@@ -194,7 +194,7 @@ class _Files:
     def write(self, name: str, data: str | bytes) -> Path:
         """Write a file that only this user can read, and return the path to it."""
         target = self.folder / name
-        # Private from the first moment: a chmod after the write would leave a gap.
+        # Private from the start: a chmod after writing would leave a gap.
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
@@ -230,7 +230,7 @@ def _entry(entries: Mapping[tuple[str, str], _Entry], key: str, name: str, file:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    # By the same bounded parser as manifests: a kubeconfig may be downloaded from anywhere.
+    # Parsed with the same limits as manifests, because a kubeconfig may come from anywhere.
     manifests, findings = read_substituted(_text(path), str(path), "")
     if findings or len(manifests) != 1:
         raise _wrong(path, findings[0].message if findings else "the file is not a kubeconfig")

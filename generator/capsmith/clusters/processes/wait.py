@@ -55,7 +55,7 @@ def eventually(
 
 def _next_interval(waited: float) -> float:
     """Return the seconds until the next call of a probe, after ``waited`` seconds of waiting."""
-    # The answer comes later by a twentieth of the wait at most, and a long wait does not keep the
+    # The result is delayed by at most a twentieth of the wait, and a long wait does not keep the
     # API server busy.
     return min(max(0.1, waited / 20), 0.5)
 

@@ -111,7 +111,8 @@ async def _stream(
             message = await asyncio.to_thread(view.next_message)
             if message:
                 yield json.dumps(message, separators=(",", ":")).encode() + b"\n"
-            # As long as a message took, to leave the watches at least half of the processor.
+            # Pause for as long as the message took, so that at least half of the processor is left
+            # for watches.
             await asyncio.sleep(max(_PAUSE_SECONDS, loop.time() - begin))
             try:
                 await asyncio.wait_for(changed.wait(), _LOOK_SECONDS)

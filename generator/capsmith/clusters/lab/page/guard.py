@@ -69,8 +69,8 @@ class Guard:
     def _judge(self, scope: Scope) -> JSONResponse | None:
         """Return the response to a request that is refused, or None if it is accepted."""
         headers = Headers(scope=scope)
-        # Another name for this address is that of a page which had it resolved to the loopback
-        # interface (DNS rebinding).
+        # A request with another host name comes from a page that resolved its name to the loopback
+        # address (DNS rebinding).
         if headers.get("host") != self._host:
             return _refuse(421, "another host")
         origin = headers.get("origin")

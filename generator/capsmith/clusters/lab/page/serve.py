@@ -110,7 +110,7 @@ class PageServer:
 def create_server(app: ASGIApp) -> uvicorn.Server:
     """Return a server for an application. It logs only errors, and no addresses."""
     config = uvicorn.Config(
-        # uvicorn's types of ASGI are stricter than Starlette's.
+        # uvicorn's ASGI types are stricter than Starlette's.
         cast(Any, app),
         http="h11",
         ws="none",
@@ -119,7 +119,7 @@ def create_server(app: ASGIApp) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        # Streams end within a second; only a browser that reads nothing can delay the end.
+        # Streams end within a second; only a browser that does not read can delay the end.
         timeout_graceful_shutdown=3,
     )
     return uvicorn.Server(config)

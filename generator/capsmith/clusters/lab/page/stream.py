@@ -133,7 +133,8 @@ class ViewStream:
         if found is None:
             return self._select_changed("object", None)
         message: JSON = {}
-        # With changes of the objects that it refers to; a revision costs less than the content.
+        # Includes changes of the objects it refers to. Comparing revisions is cheaper than
+        # comparing content.
         revision = store.revision, get_history_revision(store, store.calls, found)
         if revision != self._axis_revision:
             self._axis_revision = revision

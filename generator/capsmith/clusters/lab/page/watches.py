@@ -55,7 +55,7 @@ class ClusterWatch:
         self._ending.set()
         deadline = time.monotonic() + _STOP_SECONDS
         while self._threads and time.monotonic() < deadline:
-            # Repeated: a thread may begin its watch at this moment.
+            # Repeated, because a thread may be about to begin its watch.
             self._client.end_watches()
             self._threads[-1].join(_STEP_SECONDS)
             if not self._threads[-1].is_alive():
@@ -207,10 +207,10 @@ class ClusterWatch:
         path = self._client.path(api_version, kind)
         while True:
             answer = self._client.request("GET", path, query=query)
-            # Items of a list carry no type.
+            # Items of a list have no apiVersion and kind.
             add([{"apiVersion": api_version, "kind": kind, **each} for each in answer["items"]])
-            # Objects stay as long as the page: without this the garbage collector visits all of
-            # them again after each chunk, which takes more than half of the time of a large list.
+            # The objects live as long as the page.  Without this, the garbage collector would visit
+            # all of them after each chunk, which takes more than half the time of a large list.
             gc.freeze()
             metadata = get_mapping(answer.get("metadata"))
             read += len(answer["items"])

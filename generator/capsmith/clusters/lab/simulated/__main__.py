@@ -56,7 +56,7 @@ def _tick(clusters: SimulatedClusters, lab: LabFolder) -> None:
     except (ApiError, ProcessError, OSError, HTTPException, LookupError) as error:
         note(lab.root / "machines.log", str(error))
     except Exception:
-        # A fault of the simulation: tried again from what is stored.
+        # An error in the simulation; the step is retried from the stored state.
         note(lab.root / "machines.log", traceback.format_exc())
 
 

@@ -80,9 +80,11 @@ class EtcdTemplates:
                 _descend(node, path).value.append(etcd)
         if any(_kind_of(node) == _CLUSTER for node in nodes):
             secrets = _secrets(self._pki, _NAMESPACE_VARIABLE, _NAME_VARIABLE)
-            # First: the control plane provider looks for them at its first reconcile.
+            # These come first, because the control plane provider reads them in its first
+            # reconcile.
             composed = [*map(_to_node, secrets), *nodes]
-        # Nodes keep their styles: a quoted variable stays quoted, and no number becomes a string.
+        # Nodes keep their styles, so quoted variables stay quoted and numbers do not become
+        # strings.
         return str(yaml.serialize_all(composed, Dumper=yaml.CSafeDumper, explicit_start=True))
 
 

@@ -27,7 +27,7 @@ _INFRASTRUCTURE, _BOOTSTRAP, _CONTROL_PLANE = "infrastructure", "bootstrap", "co
 _MANAGED = "externalManagedControlPlane"
 _PREFIX = "Simulated"
 _GROUPS = "groups"
-# What a cluster template is made of.
+# The keys of provider.yaml that determine a cluster template.
 _KEPT = (
     "capsmith",
     "name",

@@ -93,7 +93,7 @@ class Kubelet:
         """Register new servers, delete Nodes of deleted ones, and report the rest as healthy."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
-            # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
+            # Core ignores Nodes while a Cluster is being deleted, so the cloud must delete them.
             self._client.delete(self._registered.pop(gone).node)
         new = sorted(servers.keys() - self._registered.keys())
         nodes = {id: self.node(servers[id]) for id in new}
@@ -193,7 +193,7 @@ class KubeadmKubelet(Kubelet):
         (server,) = (each for each in self._cloud.servers(self._cluster) if each.id == id)
         configuration = read_configuration(server)
         if configuration.token:
-            # Not found as long as the token is not valid; the next tick tries again.
+            # The Secret does not exist while the token is invalid; the next tick tries again.
             name = f"bootstrap-token-{configuration.token.partition('.')[0]}"
             self._client.get("v1", "Secret", name, _NAMESPACE)
         if configuration.cluster:
@@ -201,14 +201,13 @@ class KubeadmKubelet(Kubelet):
             if server.version:
                 self._create(_kube_proxy(server.version))
         if configuration.control_plane:
-            # The control plane provider reads these mirror Pods to judge the health of its
-            # machines.
+            # The control plane provider judges the health of its machines by these mirror Pods.
             for component in _STATIC_PODS:
                 pod = _mirror_pod(component, server.name)
                 self._create(pod)
                 self._client.patch(pod, {"status": _running()}, "status")
-        # Last: core takes a machine with a Node for running, and everything else must be there by
-        # then.
+        # The Node comes last, because core considers a machine with a Node to be running, and
+        # everything else must exist by then.
         super()._register(id, node)
 
     def _create(self, obj: JSON) -> None:

@@ -20,7 +20,7 @@ class Changes:
     """Watches that set an event whenever an object of certain kinds changes, in any namespace."""
 
     def __init__(self, client: KubeClient, kinds: Iterable[Kind]) -> None:
-        # Of its own: what ends the watches must not end those of others.
+        # A separate client, because ending its watches must not end the watches of others.
         self._client = KubeClient(client.server, client.credentials)
         self._kinds = tuple(kinds)
         self._ended = threading.Event()
@@ -40,7 +40,7 @@ class Changes:
         self._ended.set()
         self.changed.set()
         for thread in self._threads:
-            # A watch that was only about to begin is ended the next time.
+            # A watch that was just about to begin is ended in the next round.
             while thread.is_alive():
                 self._client.end_watches()
                 thread.join(timeout=0.2)
@@ -51,7 +51,7 @@ class Changes:
             try:
                 self._watch(kind)
             except (ApiError, OSError, HTTPException, ValueError, AttributeError):
-                # The server restarts, or does not serve the kind at present.
+                # The server is restarting, or does not serve the kind at the moment.
                 self._ended.wait(_RETRY_SECONDS)
 
     def _watch(self, kind: Kind) -> None:
@@ -114,7 +114,7 @@ class Loop:
                 try:
                     tick()
                 except Exception:
-                    # Whatever it was, later ticks start afresh from what is stored.
+                    # Whatever the error was, the next tick starts again from the stored state.
                     note(self._log, traceback.format_exc())
 
     def _wait(self) -> bool:
@@ -123,7 +123,7 @@ class Loop:
             return self._stopping.wait(_TICK_SECONDS)
         self._changes.changed.wait(_RESYNC_SECONDS)
         stopping = self._stopping.wait(_GATHER_SECONDS)
-        # Before the tick reads: a change after this is for the next one.
+        # Cleared before the tick reads, so that later changes trigger the next tick.
         self._changes.changed.clear()
         return stopping
 

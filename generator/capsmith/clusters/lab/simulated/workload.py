@@ -70,7 +70,7 @@ class Machines:
         """Update the servers from Machines and MachinePools, and read new bootstrap data."""
         machines, pools = self._list("Machine"), self._list(_POOL)
         by_name = {each["metadata"]["name"]: each for each in pools}
-        # By uid: a Machine that follows another one of the same name is a new machine.
+        # By uid: a Machine that replaces another one of the same name is a new machine.
         found = {each["metadata"]["uid"]: each for each in machines}
         instances = {
             f"{pool['metadata']['uid']}/{boot.provider_id}": boot
@@ -80,7 +80,7 @@ class Machines:
         for id in self._servers.keys() - found.keys() - instances.keys():
             del self._servers[id]
         for uid, machine in found.items():
-            # One that is being deleted does not boot: core may have removed its Node.
+            # A Machine that is being deleted does not boot, because core may have removed its Node.
             if uid not in self._servers and "deletionTimestamp" not in machine["metadata"]:
                 self._boot(uid, _read_machine(machine, by_name))
         for id, boot in instances.items():
@@ -147,7 +147,7 @@ class Machines:
 def _read_machine(machine: JSON, pools: Mapping[str, JSON]) -> _Boot:
     spec, metadata = machine["spec"], machine["metadata"]
     pool = next((pools[name] for name in _owning_pools(machine) if name in pools), None)
-    # A Machine of a pool names no data: those of the pool are for all its machines.
+    # A pool's Machines have no bootstrap data of their own; the pool's data apply to all of them.
     template = pool["spec"]["template"]["spec"] if pool is not None else {}
     config = (spec.get("bootstrap") or {}).get("configRef") or {}
     labels = metadata.get("labels") or {}
@@ -252,7 +252,7 @@ class SimulatedClusters:
         for uid, cluster in clusters.items():
             self._guarded(cluster, partial(self._serve, core, uid, cluster))
         if self._spare is None:
-            # Its start takes seconds, in which the machines of the others go on.
+            # Starting it takes seconds, during which other clusters must make progress.
             self._spare = self._new(is_awaited=False)
             self._write()
 
@@ -310,7 +310,7 @@ class SimulatedClusters:
             server.process.start()
             if is_awaited:
                 server.wait_ready()
-        # Also after Ctrl-C: nothing else would ever stop a server that no workload refers to.
+        # Needed on Ctrl-C too: nothing else would ever stop a server that no workload refers to.
         except BaseException:
             server.stop()
             raise
@@ -330,7 +330,8 @@ class SimulatedClusters:
 
     def _write(self) -> None:
         clusters = {
-            # The port too: Secrets with kubeconfigs name it, and must stay valid after a restart.
+            # The port is recorded too: it is in kubeconfig Secrets, which must stay valid after a
+            # restart.
             uid: (each.number, int(each.server.url.rpartition(":")[2]))
             for uid, each in self._workloads.items()
         }
@@ -349,7 +350,7 @@ def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> No
         client.patch(wanted, {"data": wanted["data"]})
         return
     if found is not None:
-        # Its type cannot be changed, and the provider would write its own address again.
+        # The type of a Secret cannot be changed, and the provider would overwrite the address.
         client.delete(found)
     client.create(wanted)
 

@@ -33,7 +33,8 @@ from capsmith.clusters.processes.tools.installed import InstalledServers, find_i
 
 _HERE = Path(__file__).parent
 _DIGEST_CHARS = 16
-# The linker drops it (-s -w); not to generate it saves an eighth of the build.
+# The linker drops debug information anyway (-s -w); not generating it saves an eighth of the build
+# time.
 _WITHOUT_DWARF = "-gcflags=all=-dwarf=false"
 
 _OTHER_CACHE = "Make room, or set CAPSMITH_TOOLS_CACHE to a folder on another disk."
@@ -225,15 +226,15 @@ def _digest(module: Module, go: GoToolchain, root: Path = _HERE) -> str:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    # The file is never removed: a process could still wait for the lock of the removed one, and
-    # another create and lock it again.
+    # The file is never removed: a process could still be waiting for the removed file's lock while
+    # another creates and locks a new file.
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def _run(argv: list[str], folder: Path, *, is_static: bool = False) -> str:
-    # The build must not depend on version control: the sources come from the module cache.
+    # The build must not depend on version control, because the sources come from the module cache.
     env = {**os.environ, "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -buildvcs=false".strip()}
     if is_static:
         env["CGO_ENABLED"] = "0"

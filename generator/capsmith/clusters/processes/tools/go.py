@@ -14,7 +14,7 @@ from pathlib import Path
 from capsmith.clusters.processes.errors import ToolsUnavailable
 
 _VERSION = re.compile(r"go(\d+)\.(\d+)")
-_LOWEST = (1, 21)  # the first that downloads the toolchain which a module requires
+_LOWEST = (1, 21)  # the first release that downloads the toolchain that a module requires
 _HINT = (
     "Run `pip install 'capsmith[go]'`, which installs Go into this Python environment only, or "
     "install Go 1.26 or newer (https://go.dev/dl): it builds the servers once."

@@ -21,7 +21,7 @@ _CONTROLLERS = "kube-controller-manager"
 _APISERVER = "kube-apiserver"
 _CLUSTERCTL = "clusterctl"
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)\S*")
-_LOWEST = (1, 30)  # the first with ValidatingAdmissionPolicies
+_LOWEST = (1, 30)  # the first release with ValidatingAdmissionPolicies
 _SECONDS = 30
 
 

@@ -108,7 +108,7 @@ class ObjectStore:
         if former is not None and _version(former.data) == _version(obj):
             return
         self.revision += 1
-        # A new uid is another object of the same name, not a change.
+        # A new uid means another object with the same name, not a change.
         is_same = former is not None and _uid(former.data) == _uid(obj)
         previous = former.data if former is not None and is_same else None
         if former is not None:

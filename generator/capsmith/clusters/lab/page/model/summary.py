@@ -52,7 +52,7 @@ def summarize(obj: Mapping[str, Any]) -> Summary:
 def _judge(obj: Mapping[str, Any], conditions: list[ObjectCondition]) -> tuple[str, str]:
     """Return state and tone, from the fields that the kind's role in the contract has."""
     spec, status = get_mapping(obj.get("spec")), get_mapping(obj.get("status"))
-    # Deployments and pools have a phase, too, which says less.
+    # Deployments and pools also have a phase, but it says less.
     if isinstance(spec.get("replicas"), int):
         ready = status.get("readyReplicas") or 0
         return f"{ready} of {spec['replicas']} ready", OK if ready == spec["replicas"] else WAITING

@@ -100,7 +100,7 @@ class TreeBuilder:
             rows += self._rows(node, 0)
         if rest:
             below = [row for node in sorted(rest, key=_order) for row in self._rows(node, 1)]
-            # A search opens what it finds.
+            # A search opens groups with matching members.
             is_open = _REST in self._query.open or bool(self._query.search)
             if below:
                 row = _virtual(_REST, 0, _REST, len(rest), is_open=is_open)
@@ -125,7 +125,7 @@ class TreeBuilder:
         """Return the rows of siblings that look the same, below their parent."""
         if len(group) < _GROUPED or self._query.search:
             return [row for node in group for row in self._rows(node, depth)]
-        # What the query selects of the first member, it selects of all.
+        # If the query selects the first member, it selects all of them.
         if not self._rows(group[0], depth):
             return []
         first = _row(group[0], depth)
@@ -157,7 +157,7 @@ class TreeBuilder:
         return hashlib.sha256(repr(self._signature(node)).encode()).hexdigest()[:16]
 
     def _signature_of_child(self, node: _Node) -> object:
-        # The id of a server is its own, and makes no difference between Machines.
+        # A server's id is unique, so it must not distinguish Machines.
         return "server" if node.found is None else self._signature(node)
 
     def _is_selected(self, row: TreeRow) -> bool:
@@ -174,7 +174,7 @@ class TreeBuilder:
             parent = self._store.find_uid(str(owner.get("uid") or ""))
             if parent is not None:
                 return _skip_hidden(parent, self._store), role
-        # The owner is set by a controller: before that, what refers to an object is its parent.
+        # A controller sets the owner; until then, the referring object is the parent.
         if reference is not None:
             return reference
         labels = get_mapping(get_mapping(found.data.get("metadata")).get("labels"))
@@ -260,7 +260,7 @@ def _server_row(node: _Node, depth: int) -> TreeRow:
     state, tone = ("Lost", "failed") if node.is_lost else ("Exists", "ok")
     waiting = "the simulated cloud has no such server" if node.is_lost else ""
     return TreeRow(
-        # Machines that name the same server by mistake have a row each.
+        # Machines that name the same server by mistake each get a row.
         f"server:{machine}",
         *(depth, "Server", server.name or server.id, "Server", state, tone, waiting),
         is_paused=False,
