@@ -29,8 +29,8 @@ from capsmith.judge.release.live import (
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 
-# The field manager and the annotation with which core's topology controller makes its dry runs: the
-# guards of templates let exactly these pass (IM-14).
+# The field manager and annotation of dry runs by core's topology controller, which guards of
+# templates must let pass (IM-14).
 FIELD_MANAGER = "capi-topology"
 DRY_RUN_ANNOTATION = "topology.cluster.x-k8s.io/dry-run"
 INSTALLED_BY = "capsmith.dev/installed-by"
@@ -110,8 +110,8 @@ class Review:
                 refusal = self._refusal(crd.manifest, "POST", _CRDS, document)
             else:
                 installed.add(name)
-                # An update needs the version that it replaces; a dry run of an apply would merge
-                # instead.
+                # An update needs the version that it replaces, and a dry run of an apply would
+                # merge instead.
                 version = mapping_of(current, "metadata").get("resourceVersion")
                 metadata = {**mapping_of(document, "metadata"), "resourceVersion": version}
                 path = f"{_CRDS}/{name}"
@@ -160,7 +160,8 @@ class Review:
         begun: list[Crd] = []
         try:
             for crd in crds if self.install else ():
-                # Noted before the request: even one without an answer may have created the CRD.
+                # Noted before the request, because even a request without a response may have
+                # created the CRD.
                 begun.append(crd)
                 self.client.request("POST", _CRDS, body=self._marked(crd))
             for crd in begun:
@@ -181,12 +182,12 @@ class Review:
         if current is None:
             raise NotYet("it does not exist")
         status = {each.type: each.status for each in conditions_of(current)}
-        # The names clash with those of another CRD, and waiting would not change that.
+        # The names conflict with another CRD's, and waiting would not change that.
         if status.get("NamesAccepted") == "False":
             return True
         if status.get("Established") != "True":
             raise NotYet(f"its conditions are {status}")
-        # The condition comes a moment before the API server serves the kind, so discovery decides.
+        # The condition is set shortly before the API server serves the kind, so discovery decides.
         version = next(v["name"] for v in current["spec"]["versions"] if v["served"])
         group, kind = current["spec"]["group"], current["spec"]["names"]["kind"]
         try:
@@ -201,7 +202,7 @@ class Review:
         metadata = mapping_of(current, "metadata")
         if text_of(metadata, "annotations", INSTALLED_BY) != self._name:
             return
-        # By uid: after the read a user may have replaced it by another CRD.
+        # By uid, because a user may have replaced the CRD with another one after it was read.
         preconditions = {"preconditions": {"uid": metadata["uid"]}}
         try:
             self.client.request("DELETE", f"{_CRDS}/{name}", body=preconditions)
@@ -232,7 +233,7 @@ class Review:
         namespace = text_of(metadata, "namespace") or "default"
         annotations = {**mapping_of(metadata, "annotations"), DRY_RUN_ANNOTATION: ""}
         document["metadata"] = {**metadata, "namespace": namespace, "annotations": annotations}
-        # Topology never applies a status.
+        # The topology controller never applies a status.
         document.pop("status", None)
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All"}
         try:
@@ -263,8 +264,8 @@ class Review:
         """Return namespace and name of core's ServiceAccount, or None if core is not installed."""
         query = {"labelSelector": _CORE_LABEL}
         found = self.client.request("GET", "/apis/apps/v1/deployments", query=query)
-        # The label is on everything that clusterctl installs of core, whose only Deployment is its
-        # manager.
+        # The label is on all of core's objects that clusterctl installs; the manager is the only
+        # Deployment.
         for deployment in list_of(found, "items"):
             namespace = text_of(deployment, "metadata", "namespace")
             account = text_of(deployment, "spec", "template", "spec", "serviceAccountName")
@@ -277,7 +278,7 @@ class Review:
         return _CORE_NAMESPACE, _CORE_ACCOUNT
 
     def _may(self, namespace: str, name: str, crd: Crd, verb: str) -> bool:
-        # A review considers only the groups that it names, and bindings may be to any of these.
+        # A review considers only the groups that it lists, and bindings may refer to any of these.
         groups = ["serviceaccounts", f"serviceaccounts:{namespace}", "authenticated"]
         body: Mapping[str, Any] = {
             "apiVersion": "authorization.k8s.io/v1",

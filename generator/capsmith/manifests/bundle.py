@@ -40,7 +40,7 @@ def artefact(manifest: Manifest) -> Artefact:
     or does not contain a Kubernetes object.
     """
     name = manifest.base_name
-    # Names come first: in a release, the kinds of objects do not tell a template from components.
+    # Names come first, because the kinds of objects do not distinguish templates from components.
     if name.endswith("components.yaml") or "-components-" in name:
         return Artefact.COMPONENTS
     if name == "metadata.yaml" or (
@@ -133,7 +133,7 @@ class Bundle:
     def all_of(self, kind: str) -> tuple[Manifest, ...]:
         """Return the objects of a kind: this provider's, followed by the other providers'."""
         own = self.of(kind)
-        # By identity: two providers may ship equal objects, and manifests cannot be hashed.
+        # By identity, because two providers may ship equal objects, and manifests are not hashable.
         known = {id(manifest) for manifest in own}
         return (*own, *(each for each in self.installed.of(kind) if id(each) not in known))
 
@@ -185,7 +185,7 @@ def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[B
     if not components:
         yield from _split_sources(manifests, roles)
         return
-    # With a single provider nothing can belong to another one, in whatever folder it is.
+    # With a single provider, every file belongs to it, whatever its folder.
     if len(components) == 1:
         yield Bundle(tuple(manifests), roles)
         return
@@ -206,12 +206,12 @@ def _split_sources(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> I
         if manifest.kind == "Namespace" and artefact(manifest) is Artefact.SOURCE
     }
     folders = sorted(str(folder) for folder in installed if folder is not None)
-    # One provider, or sources of which no Namespace says where one ends: judge them as one.
+    # A single provider, or sources in which no Namespace shows where one ends: judge them together.
     if len(folders) < 2:
         yield Bundle(tuple(manifests), roles)
         return
     for folder in folders:
-        # What is in no config folder may belong to any of the providers, so each bundle has it.
+        # Files outside config folders may belong to any of the providers, so each bundle gets them.
         others = {other for other in folders if other != folder}
         yield Bundle(
             tuple(each for each in manifests if str(_config_folder(each)) not in others), roles

@@ -39,7 +39,7 @@ def is_open(schema: Schema, path: str) -> bool:
     """Return whether an undeclared field is kept because a parent preserves unknown fields."""
     current: Any = schema
     for part in path.split("."):
-        # On the way down: below such a part nothing is pruned, whatever it declares.
+        # Checked on the way down: below such a part nothing is pruned, whatever it declares.
         if mapping_of(current).get(OPEN) is True:
             return True
         current = mapping_of(current, "properties").get(part.rstrip("[]{}"))
@@ -131,14 +131,14 @@ def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -
         return ""
     if kind.endswith("Identity"):
         return "Identity"
-    # A template has the role of its kind with the suffix, so both are guessed from the same name.
+    # A template has its kind's role plus a suffix, so both are guessed from the same name.
     plain = kind.removesuffix(_TEMPLATE)
-    # In a group of Cluster API the kind alone is enough; elsewhere any kind may end with Machine.
+    # In a Cluster API group the kind is sufficient; in other groups, any kind may end with Machine.
     allowed = _BY_PREFIX.get(group.partition(".")[0])
     if allowed is None:
         paired = {(group, plain), (group, plain + _TEMPLATE)} <= kinds
         allowed = _PAIRED if paired else frozenset()
-    # The order of the endings decides: MachinePool also ends with Pool.
+    # The order of the suffixes matters, because MachinePool also ends with Pool.
     ending = next((ending for ending in _ENDINGS if plain.endswith(ending)), "")
     if ending not in allowed:
         return ""
@@ -247,7 +247,7 @@ class Crd:
         names = self.labelled(label)
         if names:
             return tuple(version for version in self.versions if version.name in names)
-        # A label of another contract says on purpose that this one is not supported.
+        # A label of another contract means that this one is deliberately not supported.
         if any(key.startswith("cluster.x-k8s.io/v1") for key in self.labels):
             return ()
         return tuple(version for version in self.versions if version.storage)
@@ -356,7 +356,7 @@ def _anything(value: Any, path: Path) -> Iterator[Problem]:
 
 
 def _schema(value: Any, path: Path) -> Iterator[Problem]:
-    # A function of its own, as schemas contain schemas.
+    # A separate function, because schemas contain schemas.
     yield from _SCHEMA(value, path)
 
 

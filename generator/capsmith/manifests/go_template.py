@@ -63,7 +63,7 @@ _OPEN = re.compile(rf"\{{\{{(?:-(?={_SPACE}))?")
 _COMMENT = re.compile(rf"\{{\{{(?:-{_SPACE})?/\*")
 _COMMENT_END = re.compile(rf"(?:{_SPACE}-)?\}}\}}")
 _CLOSE = re.compile(rf"(?:{_SPACE}-)?\}}\}}")
-# What may follow a name, as `atTerminator` in Go's lexer has it.
+# Characters that may follow a name, as in `atTerminator` in Go's lexer.
 _TERMINATED = re.compile(rf"{_SPACE}|[.,|:()]|\}}\}}|$(?!\n)")
 _NUMBER_START = re.compile(r"[+-]|\.?[0-9]")
 _NUMBER = re.compile(
@@ -128,7 +128,7 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
     """Yield the tokens through the closing braces, and return the offset after them."""
     depth = 0
     while True:
-        # First: `}}` would else be read as two tokens, and its dash as a number.
+        # First, because otherwise `}}` would be read as two tokens, and its dash as a number.
         closing = _CLOSE.match(text, position)
         if closing is not None:
             if depth:
@@ -138,7 +138,7 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
         if position == len(text):
             raise TemplateError("`}}` is missing", position)
         token = _token(text, position)
-        # The lexer of Go counts parentheses too, and its errors come before those of the grammar.
+        # Go's lexer counts parentheses too, and reports its errors before those of the grammar.
         depth += {TokenKind.LEFT: 1, TokenKind.RIGHT: -1}.get(token.kind, 0)
         if depth < 0:
             raise TemplateError("`)` has no `(`", position)
@@ -150,7 +150,7 @@ def _token(text: str, position: int) -> Token:
     # Before the other patterns, because `.5` is a number and `.x` a field.
     if _NUMBER_START.match(text, position):
         found = _NUMBER.match(text, position)
-        # Go reads on over letters and signs, and only then decides that 1x or 1+2 is not a number.
+        # Go continues over letters and signs, and only then decides that 1x or 1+2 is not a number.
         if found is None or re.match(r"[\w+-]", text[found.end() : found.end() + 1]):
             raise TemplateError("a number is malformed", position)
         return Token(TokenKind.NUMBER, found[0], position)
@@ -168,8 +168,8 @@ def _token(text: str, position: int) -> Token:
     raise TemplateError(f"{quote(character)} is not allowed in a template", position)
 
 
-# The functions that core offers to the templates of patches: those of text/template itself, and
-# the hermetic ones of sprig, whose results do not change.
+# The functions that core provides to templates of patches: text/template's own, and sprig's
+# hermetic functions, whose results do not change.
 _OF_GO = """
     and call eq ge gt html index js le len lt ne not or print printf println slice urlquery
 """
@@ -355,15 +355,15 @@ class _Parser(Cursor):
         scope, at_root = len(self.scope), self.at_root
         self._pipeline(TokenKind.CLOSE, f"in `{keyword}`", keyword)
         self.ranges += keyword == "range"
-        # `range` and `with` set the dot to another value, `if` does not; their `else` branches have
-        # the dot from before, which is why it is restored before they are read.
+        # `range` and `with` set the dot to another value, and `if` does not.  Their `else` branches
+        # use the previous dot, so it is restored before they are parsed.
         self.at_root = at_root and keyword == "if"
         end = self._items()
         self.ranges -= keyword == "range"
         self.at_root = at_root
         if end.text == "else":
             following = self.peek_solid()
-            # `else if` continues an `if`, and `else with` a `with`; Go refuses the two mixed.
+            # `else if` continues an `if`, and `else with` a `with`; Go refuses to mix them.
             if following.kind is TokenKind.WORD and following.text == keyword in {"if", "with"}:
                 self.next()
                 self._nested(keyword)
@@ -426,8 +426,8 @@ class _Parser(Cursor):
         start = self.at
         self.next()
         token = self.peek_solid()
-        # Go's parser adds the variable for `=` as well; that it must exist shows only when it is
-        # executed.
+        # Go's parser adds the variable for `=` as well; whether it exists is only checked on
+        # execution.
         if token.kind in {TokenKind.ASSIGN, TokenKind.DECLARE}:
             self.next()
             self.scope.append(first.text)
@@ -473,8 +473,8 @@ class _Parser(Cursor):
             elif token.kind is not TokenKind.PIPE:
                 raise self.unexpected(token, "after a value")
             break
-        # Only functions and methods can receive the value of the command before: `x | "text"` is an
-        # error.
+        # Only functions and methods can receive the value of the previous command: `x | "text"` is
+        # an error.
         if number and self._is_literal(first):
             raise TemplateError(f"{quote(first.text)} cannot be called", first.position)
         if not operands:
@@ -505,7 +505,7 @@ class _Parser(Cursor):
         if following.kind is TokenKind.FIELD:
             if self._is_literal(token):
                 raise self.unexpected(following, f"after {quote(token.text)}")
-            # `$` stays the root in every `range` and `with`, whatever the dot is.
+            # `$` remains the root in every `range` and `with`, whatever the dot is.
             if token.text == "$" and self.root_known:
                 self.variables.add(following.text[1:])
             while self.peek.kind is TokenKind.FIELD:

@@ -18,7 +18,7 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, parse_manife
 
 
 # Strategic merge patches, as far as checks need them: mappings are merged, null deletes, lists of
-# named items are merged by name and others replaced. JSON patches are not applied.
+# named items are merged by name, and all other lists are replaced.  JSON patches are not applied.
 @dataclass(frozen=True, slots=True)
 class Patch:
     """A merge patch, and the objects that it applies to."""
@@ -38,8 +38,8 @@ class Patch:
             return text_of(self.document, "kind") == manifest.kind and target_name in names
         kind, name = text_of(self.target, "kind"), text_of(self.target, "name")
         try:
-            # kustomize matches targets by anchored regular expressions; Go's syntax may differ from
-            # Python's.
+            # kustomize matches targets with anchored regular expressions, whose syntax in Go may
+            # differ from Python's.
             named = not name or any(re.fullmatch(name, one) for one in names)
         except re.error:
             return False
@@ -65,7 +65,7 @@ def merge(base: Any, patch: Any) -> Any:
             else:
                 result[key] = merge(result.get(key), value)
         return result
-    # Without the schema, a list whose items all have names is taken for one merged by name.
+    # Without the schema, a list whose items all have names is assumed to be merged by name.
     if _named(base) and _named(patch):
         return _by_name(base, patch)
     return copy.deepcopy(patch)
@@ -98,7 +98,7 @@ CLUSTER_SCOPED = frozenset(
 )
 """Cluster-scoped kinds that providers commonly install."""
 _ACCOUNT = "ServiceAccount"
-# kustomize gives these kinds no prefix.
+# kustomize adds no prefix to these kinds.
 _UNPREFIXED = frozenset({"Namespace", "CustomResourceDefinition", "APIService"})
 KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 REFERENCES = ("resources", "bases", "components")
@@ -174,8 +174,8 @@ class Kustomizations:
         """
         named = {name for folder in self._kustomizations for name in self._named(folder)}
         roots = [folder for folder in self._kustomizations if folder not in named]
-        # The farthest reaching one builds a file that several share; ties are broken by name, for
-        # order.
+        # The root that reaches the most files builds shared files; ties are broken by name, so that
+        # the order is stable.
         return sorted(roots, key=lambda folder: (-len(self.reached(folder)), folder))
 
     def reached(self, folder: str) -> set[str]:
@@ -228,8 +228,8 @@ class Kustomizations:
                 counts[id(source)] += 1
                 if counts[id(source)] <= MAX_COPIES:
                     copies.append(_Copy(_copied(manifest), source))
-        # Patches come before prefixes and namespaces, as in kustomize: they name sources, not
-        # results.  A patch may use the name that an object has in its file, or the present one.
+        # As in kustomize, patches come before prefixes and namespaces, because they refer to
+        # sources and not to results.  A patch may use an object's original or current name.
         for patch in self._patches(folder):
             for manifest, source in copies:
                 if patch.fits(manifest, source.name):
@@ -271,7 +271,8 @@ def _copied(manifest: Manifest) -> Manifest:
 def _transform(kustomization: Mapping[str, Any], objects: list[Manifest]) -> None:
     prefix = text_of(kustomization, "namePrefix")
     namespace = text_of(kustomization, "namespace")
-    # Subjects are matched before anything is renamed: afterwards another provider's may look alike.
+    # Subjects are matched before anything is renamed, because afterwards another provider's may
+    # look the same.
     accounts = list(_bound_accounts(objects))
     if prefix:
         _prefix(objects, prefix)
@@ -341,7 +342,7 @@ def _namespace(manifest: Manifest, namespace: str) -> None:
     elif manifest.kind not in CLUSTER_SCOPED:
         metadata["namespace"] = namespace
     for subject in list_of(manifest.document, "subjects"):
-        # By itself kustomize sets the namespace of subjects named `default` only.
+        # By itself, kustomize only sets the namespace of subjects named `default`.
         if text_of(subject, "kind") == _ACCOUNT and text_of(subject, "name") == "default":
             subject["namespace"] = namespace
 

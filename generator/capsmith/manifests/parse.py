@@ -29,7 +29,8 @@ _STRING, _LIST, _MAP = (f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "
 _DOCUMENT_START = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _ALIAS = re.compile(r"\*(?<![^\s\[{,:?]\*)\S")
 """Finds each alias, and some other text: a node can only begin after one of these characters."""
-# libyaml where PyYAML was built with it: components files are large, and the Python loader is slow.
+# Use libyaml if PyYAML was built with it: components files are large, and the Python loader is
+# slow.
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -179,7 +180,7 @@ def at(data: Any, *path: str) -> Any:
 
 def _documents(text: str) -> Iterator[tuple[int, Any]]:
     _refuse_depth(text)
-    # Without aliases, a document has at most one node for each character.
+    # Without aliases, a document has at most one node per character.
     may_expand = len(text) >= MAX_NODES or _ALIAS.search(text) is not None
     loader = _Loader(text)
     try:
@@ -187,8 +188,8 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
             node = loader.get_node()
             if node is None:
                 continue
-            # Aliases share a node, so composing is cheap; but each walk of a check visits what they
-            # refer to as often as if it were written out.
+            # Aliases share a node, so composing is cheap, but a check that walks the document
+            # visits the target of an alias each time it is used.
             if may_expand and _weight(node, {}) > MAX_NODES:
                 raise ValueError("its aliases expand to too many nodes")
             construct = loader.construct_document if may_expand else partial(_construct, loader)
@@ -221,13 +222,13 @@ def _refuse_depth(text: str) -> None:
     """Raise ValueError if a document is nested too deeply for the composer."""
     if not _may_be_deep(text):
         return
-    # Brackets are closed at the end of a document, so few documents of a file need the parser.
+    # Brackets are closed at the end of a document, so few documents in a file need the parser.
     suspects = [part for part in _DOCUMENT_START.split(text) if _may_be_deep(part)]
     try:
         for part in suspects:
             _measure_depth(part)
     except yaml.YAMLError:
-        # A document may need what comes before it, such as a directive.
+        # A document may depend on what comes before it, such as a directive.
         _measure_depth(text)
 
 
@@ -260,7 +261,7 @@ def _weight(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _flat(manifest: Manifest) -> Iterator[Manifest]:
-    # A List is a container of kubectl; clusterctl installs what is in it.
+    # A List is a kubectl container; clusterctl installs its items.
     if manifest.kind == "List" and manifest.listing("items"):
         for item in manifest.listing("items"):
             if isinstance(item, dict):
@@ -304,7 +305,7 @@ def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
         for each in _originals(manifest.text)
         if each.line == manifest.line and each.kind == manifest.kind
     ]
-    # Two objects on one line are items of a List, and which one is meant is not known.
+    # Two objects on one line are items of a List, and it is unknown which one is meant.
     return len(found) != 1 or _varies(_value(found[0].document, path), is_deep)
 
 
@@ -328,7 +329,7 @@ def _value(document: Any, path: Path) -> Any:
     return document
 
 
-# Checks go through the objects of a file one after another, and it may have megabytes.
+# Checks read the objects of a file one after another, and the file may have megabytes.
 @lru_cache(_KEPT)
 def _originals(text: str) -> tuple[Manifest, ...]:
     manifests, wrong = parse_manifests(text, "")

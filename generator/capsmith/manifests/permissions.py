@@ -55,7 +55,7 @@ def is_subject(account: ServiceAccount, subject: Any, installed_in: str) -> bool
 
 def _may_be(text: str, value: str) -> bool:
     """Return whether ``text`` can become ``value`` when its variables are replaced."""
-    # A variable of clusterctl may stand for any part of a name.
+    # A clusterctl variable may be replaced with any part of a name.
     parts = (re.escape(part) for part in _UNKNOWN.split(text))
     return re.fullmatch(".*".join(parts), value) is not None
 
@@ -169,13 +169,13 @@ def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
     """
     reference = binding.mapping("roleRef")
     named = (text_of(reference, "kind"), text_of(reference, "name"))
-    # By name alone: a Role is in the namespace of its binding.
+    # By name only, because a Role is in the namespace of its binding.
     role = next((each for each in bundle.of(*_ROLES) if (each.kind, each.name) == named), None)
     if role is not None:
         yield from grants_of(role)
         for part in _parts(bundle, role):
             yield from grants_of(part)
-    # A wrong "missing" would blame a provider for a role that exists in its users' clusters.
+    # A false report would blame a provider for a role that exists in its users' clusters.
     elif binding.kind == "ClusterRoleBinding" and not _is_of_kubernetes(reference):
         yield Grant()
 

@@ -88,7 +88,8 @@ def remove_blanks(text: str) -> str:
 def parse_pieces(text: str) -> Iterator[Piece]:
     """Yield the literal strings and substitutions in ``text`` in order; ``$$`` becomes ``$``."""
     position = 0
-    # A scan by hand: forms nest, and a regular expression would not find the matching brace.
+    # Scanned by hand: substitutions nest, and a regular expression would not find the matching
+    # brace.
     while (dollar := text.find("$", position)) >= 0:
         yield text[position:dollar]
         if text.startswith("${", dollar):
@@ -139,7 +140,7 @@ def _function(text: str, position: int, depth: int) -> _Function:
     """Parse the operator and arguments between the name and the closing brace."""
     match text[position : position + 1]:
         case "," | "^":
-            # Nothing may follow: a pattern, as in `${A,,x}` in bash, is an error.
+            # Nothing may follow: a pattern, as in bash's `${A,,x}`, is an error.
             operator, position = _take(_CASE, text, position)
             return operator, (), position
         case "#" | "%":
@@ -158,7 +159,7 @@ def _function(text: str, position: int, depth: int) -> _Function:
 def _default(text: str, position: int, depth: int) -> _Function:
     operator, position = _take(_DEFAULT, text, position)
     arguments: list[str | Substitution] = []
-    # A default may consist of several parts, as `${A:=x-${B}-y}`: each part is an argument.
+    # A default may have several parts, each of which is an argument: `${A:=x-${B}-y}`.
     while not text.startswith("}", position):
         argument, position = _argument(text, position, "}", depth)
         arguments.append(argument)
@@ -172,7 +173,7 @@ def _substring(text: str, position: int, depth: int) -> _Function:
     first, position = _argument(text, position + 1, ":}", depth)
     if not text.startswith(":", position):
         return ":", (first,), position
-    # Further colons are skipped, as envsubst does: ${A:1::2} is ${A:1:2}.
+    # Like envsubst, skip further colons: ${A:1::2} is ${A:1:2}.
     while text.startswith(":", position):
         position += 1
     second, position = _argument(text, position, "}", depth)
@@ -249,7 +250,7 @@ def expand(substitution: Substitution, values: Mapping[str, str]) -> str:
         return _placeholder(substitution)
     function = _FUNCTIONS.get(substitution.operator)
     if substitution.operator == "#" and not arguments:
-        # In bytes, as Go's len.
+        # In bytes, like Go's len.
         return str(len(value.encode()))
     return function(value, *arguments) if function else value
 
@@ -262,7 +263,7 @@ def _cut(value: str, position: str, length: str | None = None) -> str:
     start, count = _integer(position), _integer(length)
     if start is None or (length is not None and count is None):
         return value
-    # A negative position counts from the end, as in bash.
+    # As in bash, a negative position counts from the end.
     start = max(len(value) + start, 0) if start < 0 else start
     if count is None or start + count >= len(value):
         return value[start:]
@@ -291,7 +292,7 @@ def _trim(value: str, pattern: str, *, longest: bool) -> str:
 
 
 def _trim_end(value: str, pattern: str, *, longest: bool) -> str:
-    # envsubst reverses both as well, so that a class such as [a-c] in a suffix never matches.
+    # envsubst reverses both too, so a class such as [a-c] in a suffix never matches.
     return _trim(value[::-1], pattern[::-1], longest=longest)[::-1]
 
 
@@ -396,7 +397,7 @@ def scan(text: str) -> tuple[Variable, ...]:
 
     Nested variables are not returned separately, but listed in :attr:`Variable.inner`.
     """
-    # Most files of a source tree have no variables, and scanning takes longer than this test.
+    # Most files of a source tree have no variables, and this test is cheaper than scanning.
     if "${" not in text:
         return ()
     text = remove_blanks(text)
@@ -405,7 +406,7 @@ def scan(text: str) -> tuple[Variable, ...]:
     comments = CommentFinder(text)
     for piece in parse_pieces(text):
         if not isinstance(piece, str):
-            # Counted on from the last variable, so that long files are read once.
+            # Counted from the last variable on, so that long files are read only once.
             line += text.count("\n", counted, piece.start)
             counted = piece.start
             result.append(_variable(text, piece, line, comments.is_commented(piece.start)))
@@ -417,7 +418,7 @@ def find_required(variables: Iterable[Variable]) -> frozenset[str]:
     first: dict[str, bool] = {}
     for variable in variables:
         if variable.trouble is not Trouble.SYNTAX:
-            # clusterctl looks at the first occurrence only, whatever the later ones say.
+            # clusterctl only considers the first occurrence, whatever the later ones are.
             first.setdefault(variable.name, variable.is_required)
     return frozenset(name for name, is_required in first.items() if is_required)
 

@@ -45,7 +45,7 @@ def check_aggregate_role(context: Context, params: Aggregation) -> Iterator[Viol
     roles = find_aggregated(context.bundle, params.label)
     reported: set[str] = set()
     for crd in context.crds():
-        # One role covers a group: without it each kind would repeat the same finding.
+        # One role covers a whole group; without it, each kind would repeat the same finding.
         if crd.group in params.exempt or crd.group in reported:
             continue
         if not any(crd.group in grant.groups for role in roles for grant in grants_of(role)):
@@ -153,8 +153,8 @@ def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[V
     """RB-04, RB-13: The manager may block the deletion of owners."""
     for deployment in find_managers(context.bundle):
         grants = find_manager_grants(context.bundle, deployment)
-        # A manager that cannot create what its kinds would own needs no right to block their
-        # deletion.
+        # A manager that cannot create the objects that its kinds would own need not block the
+        # kinds' deletion.
         if any(find_missing(grants, a.group, a.resource, a.verbs) for a in params.when_granted):
             continue
         for crd in context.crds():

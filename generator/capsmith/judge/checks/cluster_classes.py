@@ -48,7 +48,7 @@ def _patch_problems(
     manifest: Manifest, known: Mapping[tuple[str, str], Crd]
 ) -> Iterator[tuple[Path, str]]:
     spec = manifest.mapping("spec")
-    # A patch of such a template is judged by the kind that core creates from it, as only that one
+    # A patch of such a template is judged by the kind that core creates from it, because only that
     # reaches the API server.
     made = {_kind(each) for each in _made_from(spec)}
     variables = {text_of(each, "name") for each in manifest.listing("spec", "variables")}
@@ -120,8 +120,8 @@ def _matched(resources: Any, spec: Any) -> Iterator[tuple[str, list[Any]]]:
     for field, group in _CLASSES.items():
         workers = list_of(spec, "workers", group)
         for name in texts_of(resources, field, "names"):
-            # Core lets a name begin or end with a star.  A variable of clusterctl may have any
-            # value.
+            # Core allows a star at the beginning or end of a name.  A clusterctl variable may have
+            # any value.
             pattern = re.compile(re.escape(name).replace(r"\*", ".*").replace(_ANY, ".*"))
             yield f"{field} {name}", [
                 reference
@@ -146,7 +146,7 @@ def _of_control_plane(spec: Any) -> tuple[Any, Any]:
 
 
 def _of_worker(worker: Any) -> tuple[Any, Any]:
-    # Up to v1beta1 of the class, the two are in a part called template.
+    # Until v1beta1 of ClusterClass, both are in a field called template.
     parts = mapping_of(worker, "template") or worker
     bootstrap, infrastructure = (
         mapping_of(parts, field) for field in ("bootstrap", "infrastructure")
@@ -168,7 +168,7 @@ def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
     schema: Any = next((each.schema for each in crd.versions if each.name == name), None)
     for part in pointer.removeprefix("/").split("/"):
         data = mapping_of(schema)
-        # Below here anything may be declared, so nothing is reported.
+        # Below this point any field may be declared, so nothing is reported.
         if not data or data.get(OPEN) is True or "${" in part:
             return True
         if mapping_of(data, "items"):
@@ -181,7 +181,7 @@ def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
             schema = mapping_of(data, "properties").get(step)
             if schema is None:
                 return False
-            # The schema of metadata is the API server's own, and CRDs do not repeat it.
+            # The API server itself defines the schema of metadata, and CRDs do not repeat it.
             if step == "metadata":
                 return True
     return True
@@ -212,7 +212,7 @@ def check_class_templates(context: Context) -> Iterator[Violation]:
 def _template_problems(manifest: Manifest) -> Iterator[Violation]:
     defined = {text_of(each, "name") for each in manifest.listing("spec", "variables")}
     patches = manifest.listing("spec", "patches")
-    # An extension defines further variables, which only a running class has.
+    # An extension defines further variables, which are known only while it runs.
     is_closed = not any(text_of(patch, "external", _DISCOVERY) for patch in patches)
     for path, name, text in _texts(manifest):
         try:

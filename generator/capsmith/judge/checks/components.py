@@ -47,7 +47,8 @@ def check_components_name(context: Context, params: Prefixes) -> Iterator[Violat
 def check_namespace_count(context: Context) -> Iterator[Violation]:
     """CC-22: There is at most one Namespace."""
     found = context.bundle.of("Namespace")
-    # Which one is meant is not known: the first one counts, and each further one is reported.
+    # Which Namespace is the right one is unknown: the first one counts, and all others are
+    # reported.
     for manifest in found[1:]:
         yield Violation(
             manifest,
@@ -68,7 +69,7 @@ def check_namespace_there(context: Context) -> Iterator[Violation]:
 def check_objects_in_namespace(context: Context) -> Iterator[Violation]:
     """CC-35: All namespaced objects are in the namespace of the components."""
     namespaces = context.bundle.of("Namespace")
-    # With none or several it is not known which one is meant; other rules report that.
+    # With none or several, the right Namespace is unknown; other rules report that.
     if len(namespaces) != 1:
         return
     for manifest in context.bundle.files(Artefact.COMPONENTS):
@@ -131,7 +132,8 @@ def check_provider_label_value(context: Context, params: LabelValue) -> Iterator
     reported: set[str] = set()
     for manifest in context.bundle.objects:
         value = manifest.mapping("metadata", "labels").get(params.label)
-        # One wrong value is on every object of a release: a finding for each would hide all others.
+        # A wrong value is on every object of a release, and a finding for each would hide all
+        # others.
         if value is None or str(value) in reported:
             continue
         good = isinstance(value, str) and _LABEL_VALUE.fullmatch(value)
@@ -170,8 +172,8 @@ def _canonical(image: str) -> bool:
     if not match:
         return False
     host, path = match["host"], match["path"]
-    # The rule of Docker's reference parser: without a dot, colon or upper case it is a part of the
-    # path.
+    # The rule of Docker's reference parser: a first component without a dot, colon or upper case
+    # belongs to the path.
     is_host = "." in host or ":" in host or host == "localhost" or host != host.lower()
     library = host == "docker.io" and path.count("/") == 1
     return is_host and not library and host != "index.docker.io"

@@ -46,8 +46,8 @@ class OptOut:
 def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
     """CRD-02: The name is derived from the kind and the group as in core, with flect's plural."""
     for crd in context.bundle.crds:
-        # The annotation switches off a check of clusterctl only; the name of a kind of the contract
-        # is computed by core, whatever the annotation says.
+        # The annotation only disables a check of clusterctl.  Core computes the names of contract
+        # kinds regardless of the annotation.
         if params.unless_annotated in crd.annotations and crd.role not in context.contract.types:
             continue
         plural = pluralise(crd.kind.lower())

@@ -32,7 +32,7 @@ def check_crd_structural(context: Context, params: Keywords) -> Iterator[Violati
 def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation]:
     """CRD-25: Each default fits the schema of its field."""
     for manifest, number in _list_versions(context):
-        # Only a structural schema says what a default has to fit.
+        # Only a structural schema shows what a default has to match.
         if not _structural(manifest, number, params):
             for fault in _defaults(manifest, number):
                 yield _violation(manifest, number, fault)
@@ -49,7 +49,7 @@ def check_crd_definition(context: Context, params: Values) -> Iterator[Violation
 def _manifests(context: Context) -> Iterator[Manifest]:
     is_built = bool(context.bundle.files(Artefact.COMPONENTS))
     for crd in context.bundle.crds:
-        # In a source tree, a CRD without versions is a patch of kustomize.
+        # In a source tree, a CRD without versions is a kustomize patch.
         if is_built or crd.manifest.listing("spec", "versions"):
             yield crd.manifest
 
@@ -86,7 +86,7 @@ def _describe(path: Path) -> str:
     return text.removeprefix(".")
 
 
-# Rules and contracts judge the same CRDs one after another.
+# Several rules and contracts judge the same CRDs.
 @lru_cache(_KEPT)
 def _undecodable(manifest: Manifest) -> tuple[Fault, ...]:
     found = [

@@ -41,7 +41,7 @@ def evaluate_manifests(
         if rule.check is not None
         for finding in _of_rule(rule, bundle, contract)
     )
-    # A file that several providers of a repository share is reported once.
+    # A file shared by several providers of a repository is reported once.
     return sort_findings(list(dict.fromkeys(found)))
 
 

@@ -85,7 +85,8 @@ def check_class_plain(context: Context) -> Iterator[Violation]:
                 yield Violation(
                     manifest, f"{manifest} has a namespace", path=("metadata", "namespace")
                 )
-            # In a provider's template such a field is the author's, and not resolved by core.
+            # In a provider's template, such a field belongs to the author and is not resolved by
+            # core.
             if manifest.kind == "ClusterClass":
                 for path in _namespaced_refs(manifest.mapping("spec"), ("spec",)):
                     message = f"{manifest}: {format_path(path)} has a namespace"
@@ -156,7 +157,7 @@ def check_variable_trouble(context: Context, params: TroubleKind) -> Iterator[Vi
     trouble = Trouble(params.trouble)
     for manifest, variables in _files(context, (*_ALWAYS, Artefact.SOURCE)):
         for variable in variables:
-            # clusterctl refuses a file for a form in a comment as well.
+            # clusterctl refuses a file because of an invalid form even in a comment.
             if variable.trouble is trouble and (
                 trouble is Trouble.SYNTAX or not variable.commented
             ):
@@ -201,7 +202,7 @@ def check_variable_commented(context: Context) -> Iterator[Violation]:
             yield Violation(manifest, f"a comment contains variable {first.text}", first.line)
 
 
-# Several checks go through the files of a provider one after another.
+# Several checks read the files of a provider one after another.
 _scan = lru_cache(16)(scan)
 
 

@@ -84,7 +84,7 @@ def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
                 given = manifest.document["apiVersion"]
                 yield manifest, Mismatch(("apiVersion",), f"{given} is not served; use {served}")
                 continue
-            # A defaulting webhook may add what is missing, so required fields count only without
+            # A defaulting webhook may add missing fields, so required fields count only without
             # one.
             webhook = (crd.group, crd.plural) in defaulted
             for mismatch in find_mismatches(version.schema, manifest.document, not webhook):
@@ -123,7 +123,7 @@ def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mism
 
 
 def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mismatch]:
-    # The API server drops null, and a value that is not known fits any schema.
+    # The API server drops null, and an unknown value matches any schema.
     if value is None or (isinstance(value, str) and has_variable(value)):
         return
     if mapping_of(schema).get("x-kubernetes-int-or-string") is True:
@@ -135,7 +135,7 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
     kind = mapping_of(schema).get("type")
     types = _TYPES.get(kind, ()) if isinstance(kind, str) else ()
     if types and (not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean")):
-        # JSON has one type for numbers: 1.0 is an integer for the API server.
+        # JSON has only one number type: for the API server, 1.0 is an integer.
         if not (isinstance(value, float) and value.is_integer() and kind == "integer"):
             yield Mismatch(path, f"is {_name(value)}; expected {kind}")
         return
@@ -144,10 +144,11 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
         message = f"is {value!r}; expected one of {', '.join(map(str, choices))}"
         yield Mismatch(path, message, path)
     elif complete or value:
-        # A webhook that sets what is missing may replace an empty value.
+        # A webhook that sets missing fields may also replace an empty value.
         yield from _limits(mapping_of(schema), value, path, complete)
     if isinstance(value, list):
-        # A part that keeps unknown fields declares no items, and keeps those as well.
+        # A part that preserves unknown fields declares no items, and preserves unknown items as
+        # well.
         items = mapping_of(schema).get("items")
         for number, item in enumerate(value if items is not None else ()):
             yield from _value(items, item, (*path, number), complete)
@@ -234,7 +235,7 @@ def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tupl
         yield path, why, False
     for path, why in find_value_errors(value, {**_list_type(schema), OPEN: True}):
         yield path, why, True
-    # Whether alternatives fit may depend on each part of the value.
+    # Whether alternatives match may depend on every part of the value.
     if complete and not has_unknown(value) and not _has_unknown_pattern(_junctors(schema)):
         for path, why in find_value_errors(value, {**_junctors(schema), OPEN: True}):
             yield path, why, True

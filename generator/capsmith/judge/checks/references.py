@@ -118,7 +118,7 @@ def _explain_unreachable(bundle: Bundle, client: Client, service: Manifest) -> s
     if not selected:
         return f"{client.manifest}: {service} selects no Pod of the release"
     target = port.get("targetPort", number)
-    # A number reaches a container that does not declare it, but a name has to be declared.
+    # A port number reaches a container that does not declare it, but a port name must be declared.
     if isinstance(target, str) and not target.isdigit() and target not in _port_names(selected):
         return f"{client.manifest}: {service} leads to port {target}, which no container declares"
     return ""
@@ -243,7 +243,7 @@ def check_certificate_references(context: Context) -> Iterator[Violation]:
 
 def _list_secrets_of_servers(bundle: Bundle, certificate: Manifest) -> set[str]:
     """Return the Secrets of the Pods to which the Services lead that a certificate names."""
-    # A certificate for other names has nothing to do with what these Pods lack.
+    # A certificate for other names is unrelated to what these Pods lack.
     selectors = [
         service.mapping("spec", "selector")
         for service in bundle.all_of("Service")
@@ -341,7 +341,8 @@ _FILES = (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS)
 def check_template_kinds(context: Context) -> Iterator[Violation]:
     """CC-77: Each provider kind that a cluster template or ClusterClass uses has a CRD."""
     known = context.bundle.known_crds
-    # Several providers share a group, so a kind is the provider's if it begins as its kinds do.
+    # Several providers share a group, so a kind is the provider's if it starts like the provider's
+    # kinds.
     own = {(crd.group, _first_word(crd.kind)) for crd in context.bundle.crds}
     for manifest in (each for file in _FILES for each in context.bundle.files(file)):
         for path, group, kind in _named_kinds(manifest.document, ()):

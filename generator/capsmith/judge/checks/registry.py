@@ -119,7 +119,8 @@ def bind(params: type[Any], data: Mapping[str, Any]) -> Any:
     return _instantiate(params, data, "")
 
 
-# Not by pydantic: building its validators for all checks takes a quarter of a run of `verify`.
+# Not with pydantic, because building its validators for all checks takes a quarter of a run of
+# `verify`.
 def _instantiate(params: Any, data: Mapping[str, Any], path: str) -> Any:
     """Return an instance of a dataclass; ``path`` leads to ``data``, and is empty at the top."""
     types = _read_types(params)
@@ -144,7 +145,7 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
         return _instantiate(kind, value, path)
     if isinstance(kind, EnumType) and value in kind._value2member_map_:
         return kind(value)
-    # By the exact type, because True is an int.
+    # Compared by exact type, because True is an int.
     if type(value) is kind or (get_origin(kind) is Mapping and isinstance(value, Mapping)):
         return value
     raise ValueError(f"{path} is {value!r}, which is not of type {getattr(kind, '__name__', kind)}")

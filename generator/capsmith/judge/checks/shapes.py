@@ -62,8 +62,8 @@ def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
         where = f"{crd.kind} {version.name}"
         if params.when and find_field(version.schema, params.when) is None:
             continue
-        # The first path decides: where a kind does not have the feature at all, the others need not
-        # be there.
+        # The first path decides: if the kind does not have the feature at all, the others need not
+        # be declared.
         present = find_field(version.schema, params.parts[0].path) is not None
         if not present:
             if params.needed and not is_open(version.schema, params.parts[0].path):
@@ -90,7 +90,7 @@ def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
                     crd.manifest,
                     f"{where}: {path} is required; expected optional",
                     path=crd.schema_path(version.name, path),
-                    # A pool makes its machines whole.
+                    # A pool creates its machines completely.
                     harmless=context.bundle.is_pool_machine(crd),
                 )
 
@@ -114,7 +114,7 @@ def _typed(crd: Crd, version: CrdVersion, part: SchemaPart) -> Iterator[Violatio
     place = crd.schema_path(version.name, part.path)
     if schema is None:
         message = f"{where} is not declared; expected {part.type}"
-        # Below a part that keeps unknown fields core finds what the manager writes.
+        # Below a part that preserves unknown fields, core finds what the manager writes.
         if not is_open(version.schema, part.path):
             yield Violation(crd.manifest, message, path=place, when=part.matters)
         return
@@ -262,7 +262,7 @@ def check_schema_map_list(context: Context, params: MapList) -> Iterator[Violati
                     crd.manifest,
                     f"{crd.kind} {version.name}: {path} is {complaint}",
                     path=crd.schema_path(version.name, path),
-                    # Core decodes a list of any list type, if its items are objects.
+                    # Core decodes a list of any list type if its items are objects.
                     harmless=_has_items_by(schema or {}, params.keys),
                 )
 

@@ -30,7 +30,7 @@ def check_template_of_object(context: Context) -> Iterator[Violation]:
         yield Violation(
             crd.manifest,
             f"{crd.kind}: no kind {crd.kind}Template in {crd.group}",
-            # Another kind of the role can be used; a controller may make this one.
+            # Another kind with the role can be used; a controller may create this one.
             harmless=len(lacking) < len(context.crds()),
             path=("spec", "names", "kind"),
         )
@@ -106,7 +106,7 @@ def check_template_not_required(context: Context, params: ControllerFields) -> I
 @check("template-guard")
 def check_template_guard(context: Context) -> Iterator[Violation]:
     """IM-13: Changes of spec.template.spec are refused."""
-    # Without a whole provider, the webhook or policy may be in files that were not given.
+    # Without a complete provider, the webhook or policy may be in files that were not given.
     if not context.bundle.installs:
         return
     for crd in context.crds():
@@ -141,7 +141,8 @@ def check_template_dry_run(context: Context, params: DryRun) -> Iterator[Violati
             if not any(_matches(resource_rule, crd) for resource_rule in _resource_rules(policy)):
                 continue
             text = " ".join(_expressions(policy))
-            # Whether the expression is right is not decided: that it looks at both is a good sign.
+            # Whether the expression is correct cannot be decided; that it reads both is a good
+            # sign.
             if "oldObject" in text and not ("dryRun" in text and params.annotation in text):
                 yield Violation(
                     policy,
@@ -158,8 +159,8 @@ def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Violation]:
     for version, path, rule in _transitions(crd):
         if version not in of_contract:
             continue
-        # `self == oldSelf` refuses any change; other rules only refuse some, which a class need not
-        # make.
+        # `self == oldSelf` refuses any change; other rules refuse only some changes, which a class
+        # need not make.
         whole = _WHOLE.fullmatch(rule.strip()) is not None
         text = path if whole else f"{path} ({rule!r})"
         by_version.setdefault(version, {}).setdefault(whole, []).append(text)

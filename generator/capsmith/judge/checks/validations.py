@@ -71,7 +71,7 @@ def _below(schema: dict[str, Any], here: _Step, is_object: bool) -> Iterator[Rul
         yield RulePlace(here.path, here.field, rules, types, keep_types(schema), here.correlated)
     properties = schema.get("properties")
     for name, part in properties.items() if isinstance(properties, dict) else ():
-        # The API server takes no rules in the metadata of an object.
+        # The API server does not accept rules in an object's metadata.
         if _is_deep(part) and not (is_object and name == "metadata"):
             child = here.to(f".{name}", "properties", str(name))
             yield from _below(part, child, _is_embedded(part))
@@ -79,7 +79,7 @@ def _below(schema: dict[str, Any], here: _Step, is_object: bool) -> Iterator[Rul
     if _is_deep(values):
         yield from _below(values, here.to("{}", "additionalProperties"), _is_embedded(values))
     if _is_deep(items):
-        # Only in lists of type map has an item a key by which its old value is found.
+        # Only items of lists of type map have keys by which their old values can be found.
         in_map = here.correlated and schema.get("x-kubernetes-list-type") == "map"
         child = here.to("[]", "items")._replace(correlated=in_map)
         yield from _below(items, child, _is_embedded(items))
@@ -110,7 +110,7 @@ def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
         if isinstance(schema.get(key), Mapping):
             kept[key] = keep_types(schema[key], _is_embedded(schema[key]))
     if is_object:
-        # The API server declares these fields itself, whatever the schema says about them.
+        # The API server declares these fields itself, regardless of the schema.
         kept["properties"] = {**kept.get("properties", {}), **_OF_EVERY_OBJECT}
     return kept
 
@@ -153,8 +153,7 @@ def find_rule_faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Rule
     Expressions are compiled only if the rule has a valid form.  Expressions that call functions of
     another Kubernetes release are accepted.
     """
-    # An expression in a rule of the wrong form would only give a second message for the same
-    # mistake.
+    # For a rule of the wrong form, checking its expression would only repeat the same error.
     wrong = list(_form(rule, place))
     yield from wrong
     if not wrong:
@@ -203,7 +202,7 @@ def _field_path(path: str, place: RulePlace) -> Iterator[RuleFault]:
 
 
 def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
-    # Text is hashable, so that equal schemas of a kind and its template are compiled once.
+    # Text is hashable, so equal schemas of a kind and its template are compiled only once.
     schema = json.dumps(place.schema)
     optional = rule.get("optionalOldSelf") is True
     for key, result in (("rule", "bool"), ("messageExpression", "string")):
@@ -211,7 +210,8 @@ def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFaul
         if not expression:
             continue
         problems = _problems(schema, expression, result, optional)
-        # It may use a function of a Kubernetes that is newer than the library, and be right there.
+        # The expression may use a function of a newer Kubernetes than the library's, and be valid
+        # there.
         if any(problem.is_foreign or problem.undecided for problem in problems):
             continue
         for problem in problems:
@@ -219,7 +219,7 @@ def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFaul
             yield RuleFault(key, f"{what} {quote(expression)}: {problem.message}")
 
 
-# Compiling is slow, and templates repeat the rules of their kinds.
+# Compiling is slow, and templates repeat their kinds' rules.
 @lru_cache(_KEPT_RESULTS)
 def _problems(
     schema: str, expression: str, result: str, optional_old_self: bool

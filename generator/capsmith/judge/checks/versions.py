@@ -68,8 +68,8 @@ def check_contract_label_served(context: Context, params: Labelled) -> Iterator[
     for crd in context.crds():
         served = [version.name for version in crd.versions if version.served]
         names = crd.labelled(context.contract.label)
-        # Core uses the greatest version in the label only, so an unserved one there is the graver
-        # violation.
+        # Core only uses the highest version in the label, so this is the worse violation if that
+        # one is not served.
         chosen = max(names, key=_order, default="")
         for name in names:
             if name not in served and (name == chosen) == (params.which is Which.CHOSEN):
@@ -118,8 +118,7 @@ def check_contract_label_every_served(context: Context) -> Iterator[Violation]:
 def check_contract_label_alike(context: Context) -> Iterator[Violation]:
     """GEN-08: If any CRD of the provider carries both contracts, all of them do."""
     by_crd = {crd: set(_contract_labels(crd)) for crd in context.crds()}
-    # A release of core looks for the label of its contract on each kind, and fails where it is
-    # missing.
+    # A release of core looks for its contract's label on every kind, and fails if it is missing.
     every = set().union(*by_crd.values())
     for crd, labels in by_crd.items():
         if labels and labels < every:
@@ -146,8 +145,8 @@ def check_metadata_agrees_with_labels(
     labelled = {
         label.rpartition("/")[2] for crd in context.crds() for label in _contract_labels(crd)
     }
-    # In the order of the parameter, which is that of age: contracts unknown to the rule do not
-    # count.
+    # In the order of the parameter, which is oldest first. Contracts unknown to the rule are
+    # ignored.
     known = [contract for contract in params.contracts if contract in labelled]
     for metadata in context.bundle.files(Artefact.METADATA):
         newest = max(
@@ -172,7 +171,7 @@ def check_metadata_agrees_with_labels(
                 f"{known[-1]!r}",
                 path=("releaseSeries", number, "contract"),
                 when="clusterctl {core} installs the release",
-                # Core finds the label of its own contract beside a greater one.
+                # Core finds its own contract's label even next to a newer one.
                 harmless=contract in labelled,
                 only_contract=contract,
             )
@@ -210,8 +209,8 @@ def check_crd_lossy_versions(context: Context, params: Direction) -> Iterator[Vi
             continue
         stored = next((version for version in crd.versions if version.storage), None)
         for version in crd.versions:
-            # Without conversion the API server only changes apiVersion, and prunes by the schema it
-            # serves.
+            # Without conversion, the API server only changes apiVersion and prunes with the served
+            # schema.
             if stored is None or not version.served or version is stored:
                 continue
             source, target = (stored, version) if params.stored else (version, stored)

@@ -125,7 +125,7 @@ def _described(schema: dict[str, Any], params: type[Any]) -> dict[str, Any]:
 
 def _attribute_docstrings(params: type[Any]) -> dict[str, str]:
     """Return the docstring below each attribute of a class, on one line."""
-    # Python keeps no docstrings of attributes at run time, so they come from the source.
+    # Python does not keep attribute docstrings at run time, so they are read from the source.
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(params))).body
     assert isinstance(definition, ast.ClassDef)
     texts = {}

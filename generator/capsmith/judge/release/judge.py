@@ -25,7 +25,7 @@ def judge(
 ) -> tuple[ReleaseViolation, ...]:
     """Return all violations in the releases, including advice, sorted by file and position."""
     found = [_unreadable(finding, options.cores) for finding in release.findings]
-    # The same violation may follow from both contracts: it is reported once, for all releases of
+    # Both contracts may result in the same violation, which is reported once for all releases of
     # core.
     merged: dict[ReleaseViolation, tuple[Core, ...]] = {}
     bundles = list(split(release.manifests, {}))
@@ -68,7 +68,8 @@ def _gravest(ordered: Iterable[ReleaseViolation]) -> Iterator[ReleaseViolation]:
     """Yield the violations, leaving out less severe repetitions for other releases of core."""
     seen: set[tuple[str, str, str, Location]] = set()
     for violation in ordered:
-        # Without the effect and the releases of core: only these differ between the two.
+        # The effect and the releases of core are left out, because only these differ between the
+        # two.
         key = (violation.id, violation.subject, violation.message, violation.location)
         if violation.effect is not EffectClass.ADVICE or key not in seen:
             seen.add(key)
@@ -85,7 +86,8 @@ def _of_bundle(
         speaking = [core for core in cores if version in core.contracts]
         if not speaking:
             continue
-        # Core chooses one version of a CRD for each contract; what it never reads breaks nothing.
+        # Core chooses one version of a CRD for each contract; versions that it never reads break
+        # nothing.
         judged = {
             crd.manifest.name: choice.version
             for core in speaking
@@ -102,13 +104,13 @@ def _of_rule(
     rule: Rule, bundle: Bundle, contract: Contract, cores: Sequence[Core], release: ReleaseFiles
 ) -> Iterator[ReleaseViolation]:
     for found in find_violations(rule, bundle, contract):
-        # A file that was named by itself says nothing about the files next to it.
+        # A file that was named individually says nothing about its neighbours.
         if rule.id == _BESIDE and found.manifest.file in release.alone:
             continue
         crd = next((crd for crd in bundle.crds if crd.manifest is found.manifest), None)
         met = [core for core in cores if _concerns(rule, [core]) and _uses(core, crd, contract)]
         if found.only_contract:
-            # A release of core that speaks both contracts finds the label of its other one.
+            # A release of core that supports both contracts finds the label of its other contract.
             alone = [core for core in met if core.contracts == (found.only_contract,)]
             found = found if alone else replace(found, harmless=True)
             met = alone or met
@@ -175,7 +177,7 @@ def read_series_contract(bundle: Bundle) -> str:
             and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
         }
         version = release or max(series, default=None)
-        # Without a version the newest series counts: that is what clusterctl installs by default.
+        # Without a version, use the newest series, which clusterctl installs by default.
         contract = series.get(version, "") if version is not None else ""
         return contract if contract in {"v1beta1", "v1beta2"} else ""
     return ""

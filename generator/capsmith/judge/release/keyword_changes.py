@@ -61,7 +61,7 @@ def _upper_limit(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
 
 def _limit(old: Schema, new: Schema, keyword: Keyword, sign: int) -> _Directions:
     before, after = _number(old.get(keyword.name)), _number(new.get(keyword.name))
-    # No length is below zero, so that such a limit refuses nothing.
+    # No length is below zero, so such a limit refuses nothing.
     is_void = keyword.name in {"minLength", "minItems", "minProperties"} and after == 0
     if after is None or is_void or (before is not None and (after - before) * sign <= 0):
         return "", ""
@@ -70,7 +70,7 @@ def _limit(old: Schema, new: Schema, keyword: Keyword, sign: int) -> _Directions
 
 def _exclusive_limit(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     before, after = _number(old.get(keyword.limit)), _number(new.get(keyword.limit))
-    # A limit that has moved says by itself which values are refused.
+    # A changed limit already shows which values are refused.
     if new.get(keyword.name) is not True or after is None or before != after:
         return "", ""
     return f"no longer accepts the {keyword.limit} {after} itself", ""
@@ -78,7 +78,7 @@ def _exclusive_limit(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
 
 def _divisor(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     before, after = _number(old.get(keyword.name)), _number(new.get(keyword.name))
-    # Each multiple of 6 is one of 3.
+    # Every multiple of 6 is a multiple of 3.
     if after and before is not None and before % after == 0:
         return "", ""
     return _form(old, new, keyword)
@@ -108,14 +108,14 @@ def _choices(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
 
 def _nullable(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     is_narrowed = old.get("nullable") is True and new.get("nullable") is not True
-    # The API server replaces null by the default of a field that is not nullable.
+    # The API server replaces null with the default of a field that is not nullable.
     return ("no longer accepts null", "") if is_narrowed and "default" not in new else ("", "")
 
 
 def _validations(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     known = {mapping_of(rule).get("rule") for rule in list_of(old, keyword.name)}
     texts = [str(mapping_of(rule).get("rule")) for rule in list_of(new, keyword.name)]
-    # A rule that compares with the old object says nothing about stored values.
+    # A rule that compares with the old object does not restrict stored values.
     added = [text for text in texts if text not in known and "oldSelf" not in text]
     return "; ".join(f"has a new rule {text!r}" for text in added), ""
 
@@ -135,7 +135,7 @@ def _any_of(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
 
 def _meaningful(schema: Schema, keyword: Keyword) -> list[Any]:
     parts: list[Any] = _plain(list_of(schema, keyword.name))
-    # Generated for each such field, and says the same as the keyword.
+    # This rule is generated for every such field, and means the same as the keyword.
     both = [{"type": "integer"}, {"type": "string"}]
     if schema.get(INT_OR_STRING) is True:
         return [] if parts == both else [part for part in parts if part != {"anyOf": both}]
@@ -166,7 +166,7 @@ def _map_type(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
 
 def _keys(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     before, after = (set(map(str, list_of(each, keyword.name))) for each in (old, new))
-    # The type of the list has changed as well, which says more.
+    # The list type has changed too, which says more.
     if not before or not after or before == after:
         return "", ""
     keys = ", ".join(sorted(after))

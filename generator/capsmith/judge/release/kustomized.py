@@ -45,7 +45,8 @@ def build_with_kustomize(
     first = ""
     for root in tree.roots():
         reached = tree.reached(root)
-        # The farthest reaching comes first: another one repeats files of it, or is a part.
+        # The root that reaches the most files comes first: the others repeat its files or are parts
+        # of it.
         kustomization = tree.all[root]
         if kustomization.kind == "Component" or (reached and reached <= done):
             continue
@@ -84,7 +85,7 @@ def _is_json_patch(entry: Any, tree: Kustomizations, folder: str) -> bool:
     patch = text_of(entry, "patch")
     if patch:
         return patch.lstrip().startswith(("-", "["))
-    # A file of operations holds a list, and so no object.
+    # A file of JSON patch operations is a list, and therefore no object.
     return not tree.objects(folder, text_of(entry, "path"))
 
 
@@ -96,11 +97,11 @@ def _objects(
     for manifest in found:
         path = _take_origin(manifest)
         name = built.name_of(path) if path else ""
-        # A base outside of what was named, which kustomize has read: read it for its positions.
+        # kustomize has read a base outside the given files; read it for its positions.
         if name and name not in known:
             known[name] = list(read(name))
         source = _source(manifest, known.get(name, ()))
-        # Generated objects have no source but the kustomization.
+        # Generated objects have no source except the kustomization.
         yield replace(source or kustomization, document=manifest.document)
 
 
@@ -110,7 +111,7 @@ def _take_origin(manifest: Manifest) -> str:
     origin = text_of(annotations, ORIGIN)
     if not origin:
         return ""
-    # The release does not have it: checks must see what kustomize would write without the option.
+    # The release lacks this annotation, so checks must see the output without it.
     del annotations[ORIGIN]
     if not annotations:
         del manifest.document["metadata"]["annotations"]
@@ -120,7 +121,8 @@ def _take_origin(manifest: Manifest) -> str:
 
 def _source(built: Manifest, candidates: Sequence[Manifest]) -> Manifest | None:
     """Return the source object from which ``built`` was created; its name may lack a prefix."""
-    # By kind and the end of the name: kustomize may have added a prefix, and changed the namespace.
+    # Matched by kind and the end of the name, because kustomize may have added a prefix and changed
+    # the namespace.
     kin = [each for each in candidates if each.kind == built.kind]
     fitting = [each for each in kin if built.name.endswith(each.name)]
     return max(fitting or kin, key=lambda each: len(each.name), default=None)

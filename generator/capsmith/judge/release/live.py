@@ -134,7 +134,7 @@ def _breaches(answers: Answers) -> Iterator[Breach]:
                 detail = f": {condition.message}" if condition.message else ""
                 yield Breach("LV-02", crd.manifest, message + detail)
     for answer in answers.objects:
-        # A value that a user sets would be another one.
+        # A value set by a user would be different.
         if answer.refusal and not _has_sample(answer.manifest.document):
             message = f"the API server refuses {answer.manifest}: {answer.refusal}"
             yield Breach("LV-03", answer.manifest, message)
@@ -168,10 +168,10 @@ def _difference(applied: Any, stored: Any, path: Path) -> Iterator[tuple[Path, s
     elif isinstance(applied, list) and isinstance(stored, list) and len(applied) == len(stored):
         for number, (value, kept) in enumerate(zip(applied, stored, strict=True)):
             yield from _difference(value, kept, (*path, number))
-    # The API server prunes what a schema does not declare, and says nothing about it.
+    # The API server prunes undeclared fields without reporting it.
     elif stored is None:
         yield path, "drops"
-    # In Python True equals 1, but in JSON it does not.
+    # In Python, True equals 1, but not in JSON.
     elif applied != stored or isinstance(applied, bool) != isinstance(stored, bool):
         yield path, f"replaces {quote(str(applied))} with {quote(str(stored))} in"
 

@@ -194,12 +194,12 @@ class _Planner:
             return StepState.OPTIONAL if has_old else StepState.DONE
         if not has_new or (change.kind is ChangeKind.COPIED and not has_old):
             return missing
-        # Core honours a field of the spec at its old path, so that it must go.
+        # Core still reads a spec field at its old path, so the old field must be removed.
         is_moved = change.old != change.new and change.kind is not ChangeKind.COPIED
         if is_moved and has_old and change.old.startswith("spec."):
             return missing
         subject = describe_subject(crd.manifest)
-        # The rules, and with them the limits, are judged for the version that the label names.
+        # Rules, and therefore limits, are judged for the version that the label names.
         is_judged = self._is_labelled(crd, target) or change.kind not in _LIMITS
         is_broken = not is_judged or any((subject, rule) in self._broken for rule in change.rules)
         return missing if is_broken or _has_old_form(target, change) else StepState.DONE

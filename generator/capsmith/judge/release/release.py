@@ -64,7 +64,8 @@ class Substituted:
         # Positions before the first value are the same in both texts.
         if number >= 0:
             end, start_before, end_before = self._values[number]
-            # Inside a value: the variable itself; behind it: as far behind the variable.
+            # Inside a value, return the variable itself; after a value, keep the distance from the
+            # variable.
             offset = start_before if offset < end else offset - end + end_before
         found = bisect.bisect_right(self._original_lines, offset)
         return found, offset - self._original_lines[found - 1] + 1
@@ -86,7 +87,7 @@ def substitute(text: str, alone: str = SAMPLE) -> Substituted:
     for piece in parse_pieces(plain):
         if isinstance(piece, str):
             start, value = position, piece
-            # A dollar may be written as two; literal text is as long as it was.
+            # A dollar may be written as two; other text keeps its length.
             position += 2 if piece == "$" and plain.startswith("$$", position) else len(piece)
         elif isinstance(piece, RefusedForm):
             start, value, position = piece.start, SAMPLE, piece.end
@@ -107,8 +108,8 @@ def substitute(text: str, alone: str = SAMPLE) -> Substituted:
 def _value(piece: Substitution) -> str:
     names = [each.name for each in (piece, *piece.inner) if not each.has_default]
     values = {name: _KNOWN.get(name, SAMPLE) for name in names}
-    # An unknown value stays recognizable: a substring or replacement of the sample would hide that
-    # it is unknown.  A length is a number in any case.
+    # An unknown value must stay recognizable: a substring or replacement of the sample would hide
+    # that it is unknown.  A length is always a number.
     if values.get(piece.name) == SAMPLE:
         return "1" if piece.operator == "#" and not piece.arguments else SAMPLE
     try:
@@ -171,7 +172,7 @@ class ReleaseFiles:
         """Return a document's YAML nodes, composed when the file's first violation is located."""
         key = (manifest.file, manifest.line)
         if key not in self._nodes:
-            # Only the one document is composed: a components file has megabytes of CRDs.
+            # Only this document is composed, because a components file has megabytes of CRDs.
             lines = text.text.split("\n", manifest.line - 1)
             rest = lines[-1] if len(lines) == manifest.line else ""
             end = _NEXT_DOCUMENT.search(rest)
@@ -198,7 +199,7 @@ def read_release(files: Iterable[SourceFile]) -> ReleaseFiles:
         manifests.extend(found)
         if not found and not wrong and is_release_asset(file.name):
             findings.append(_empty(file.name))
-        # Other files of a source tree may be patches or values, which nothing reads as manifests.
+        # Other files of a source tree may be patches or values, which no tool reads as manifests.
         if file.alone or is_release_asset(file.name):
             findings.extend(wrong)
     release.manifests, release.findings = tuple(manifests), tuple(findings)
@@ -206,16 +207,16 @@ def read_release(files: Iterable[SourceFile]) -> ReleaseFiles:
 
 
 def _read(file: SourceFile) -> tuple[tuple[Manifest, ...], tuple[Finding, ...], Substituted]:
-    # clusterctl replaces no variables in metadata.yaml.
+    # clusterctl does not replace variables in metadata.yaml.
     plain = file.name.replace("\\", "/").rpartition("/")[2] == "metadata.yaml"
     text = Substituted(file.text, file.text) if plain else substitute(file.text)
     found, wrong = read_substituted(text.text, file.name, file.text)
     if wrong and SAMPLE in text.text:
-        # A variable that is alone in its line may hold a block; nothing is one as well.
+        # A variable that is alone on its line may represent a block, or nothing.
         text = substitute(file.text, alone="")
         found, wrong = read_substituted(text.text, file.name, file.text)
-        # An error near such a variable may come from its value, and is then no mistake of the
-        # provider.
+        # An error near such a variable may come from its value, and then it is not the provider's
+        # error.
         wrong = tuple(each for each in wrong if not _near_sample(text, each))
     if text.refused and not found:
         wrong = (_refused(file.name, text), *wrong)

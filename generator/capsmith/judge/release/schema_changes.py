@@ -53,7 +53,7 @@ class _Comparison:
         self, old: Mapping[str, Any], new: Mapping[str, Any], path: str, *, is_set: bool
     ) -> Iterator[SchemaChange]:
         """Yield the changes of a field; ``is_set`` means that each object has a value."""
-        # A change of type says everything: limits of different types cannot be compared.
+        # After a change of type, the limits cannot be compared.
         if not read_types(old) <= read_types(new):
             kinds = (describe(each) for each in (old, new))
             rule = TYPE_OF_ALL if is_set else TYPE
@@ -62,7 +62,7 @@ class _Comparison:
         for change in find_keyword_changes(old, new, self.keywords):
             yield SchemaChange(change.rule, path, change.message)
         before, after = old.get("default"), new.get("default")
-        # The API server fills in defaults when it reads: stored objects change without a write.
+        # The API server fills in defaults when it reads, so stored objects change without a write.
         if before != after:
             message = f"had the default {before!r} and now has {after!r}"
             yield SchemaChange("UP-09", path, message)

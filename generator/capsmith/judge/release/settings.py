@@ -147,7 +147,7 @@ def parse_baseline(text: str, file: str) -> dict[str, int]:
         known = data["violations"] if data["version"] == 1 else None
         if isinstance(known, dict) and all(isinstance(n, int) for n in known.values()):
             return dict(known)
-    # A baseline comes from a repository, and may hold anything.
+    # A baseline comes from a repository, so its content is untrusted.
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     hint = "Write a new one with --write-baseline."

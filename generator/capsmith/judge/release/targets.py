@@ -79,7 +79,7 @@ def parse_core(text: str) -> Core | None:
 def choose(crd: Crd, core: Core) -> Choice:
     """Return the contract and API version that core chooses from the CRD's labels (GEN-03)."""
     for contract in core.contracts:
-        # The first contract with a label decides, even if no version that it names is served.
+        # The first contract with a label decides, even if none of the versions it names is served.
         versions = crd.labelled(LABEL + contract)
         if versions:
             return Choice(contract, max(versions, key=kubernetes_order))
@@ -91,8 +91,8 @@ def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
 
     For example: v2, v1, v1beta2, v1beta1, then other names.
     """
-    # As apimachinery orders them: core takes the greatest, and any other order would judge another
-    # schema.
+    # This is apimachinery's order.  Core uses the highest version, so any other order would lead to
+    # judging the wrong schema.
     match = _KUBERNETES_VERSION.fullmatch(version)
     if match is None:
         return 0, 0, 0, 0, version

@@ -113,7 +113,8 @@ def _of_schemas(old: Crd, new: Crd, keywords: Mapping[str, Keyword]) -> Iterator
     for version in old.versions:
         schema = after.get(version.name)
         for change in find_schema_changes(version.schema, schema, keywords) if schema else ():
-            # Versions often share their fields, and the same change in each would fill the report.
+            # Versions often share their fields, and repeating a change for each would flood the
+            # report.
             if change not in seen:
                 seen.add(change)
                 message = f"{new.kind} {version.name}: {change.field} {change.message}"
@@ -132,7 +133,7 @@ def _of_storage(old: Crd, new: Crd, keywords: Mapping[str, Keyword]) -> Iterator
     # A release without the old version cannot be installed (UP-01).
     if before is None or after is None or before.name == after.name or before.name not in names:
         return
-    # The merge patch keeps the conversion that the new release does not mention.
+    # The merge patch keeps a conversion that the new release does not mention.
     conversion = {
         **old.manifest.mapping("spec", "conversion"),
         **new.manifest.mapping("spec", "conversion"),
@@ -184,7 +185,7 @@ def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterat
     if before.get("strategy") != "Webhook":
         return
     path = ("spec", "conversion")
-    # The merge patch would leave the old webhook beside strategy None, which the API server
+    # The merge patch would keep the old webhook together with strategy None, which the API server
     # refuses.
     if after.get("strategy") == "None" and "webhook" not in after:
         message = f"{new.kind}: the webhook of the old release remains despite strategy None"
@@ -233,7 +234,8 @@ def _of_metadata(old: Bundle, new: Bundle) -> Iterator[Breach]:
                 name = ".".join(map(str, series))
                 message = f"series {name} had contract {', '.join(known)} and now has {contract}"
                 yield Breach("UP-11", metadata, message, ("releaseSeries",))
-        # Several providers have series of their own: only of one it is known which is installed.
+        # Several providers have their own series; which of them is installed is known only if there
+        # is one.
         newest = max(before, default=None) if len(old.files(Artefact.METADATA)) == 1 else None
         if newest is not None and newest not in after:
             message = f"series {newest[0]}.{newest[1]} of the old release is missing"
@@ -263,7 +265,7 @@ def _of_webhooks(new: Bundle, services: set[tuple[str, str]]) -> Iterator[Breach
         for number, hook in enumerate(manifest.listing("webhooks")):
             service: Mapping[str, Any] = mapping_of(hook, "clientConfig", "service")
             name = (text_of(service, "namespace"), text_of(service, "name"))
-            # With Ignore, a webhook without a server is skipped; by default requests fail.
+            # With Ignore, a webhook without a server is skipped; by default, requests fail.
             ignored = text_of(hook, "failurePolicy") == "Ignore"
             if service and not ignored and name not in services:
                 message = f"{manifest}: Service {'/'.join(name)} is not in the release"

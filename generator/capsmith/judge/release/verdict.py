@@ -99,7 +99,7 @@ def _verdict(
         is_accepted = any(_fits(violation, entry) for entry in options.ignored)
         if is_accepted or _is_commented(violation, release):
             suppressed += 1
-        # The baseline counts: a second violation of the same text is a new one.
+        # The baseline counts occurrences: one more violation with the same text is new.
         elif left[key] > 0:
             left[key] -= 1
             suppressed += 1

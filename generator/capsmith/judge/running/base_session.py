@@ -96,7 +96,8 @@ class BaseSession:
         """Apply an object that the provider needs, such as credentials."""
         version, kind, metadata = obj["apiVersion"], obj["kind"], obj["metadata"]
         namespace = metadata.get("namespace")
-        # What is inside goes with the namespace; an object that was there before is the user's.
+        # Objects inside the namespace are deleted with it; an object that already existed is the
+        # user's.
         is_inside = self.client.resolve(version, kind).namespaced and namespace == self.namespace
         if not is_inside and self.client.find(version, kind, metadata["name"], namespace) is None:
             self._applied.append(obj)
@@ -126,7 +127,7 @@ class BaseSession:
         If the step fails, its exception is raised. Later calls then raise Skipped with the reason
         for the failure.
         """
-        # The step would only wait in vain once more: the first check reports the cause.
+        # The step would only wait in vain again; the first check reports the cause.
         if step in self.failures:
             raise Skipped(f"{step} failed before: {self.failures[step]}")
         # Checks run one after another in one thread, so the set needs no lock.

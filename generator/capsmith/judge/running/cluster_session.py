@@ -88,7 +88,8 @@ class ClusterSession(Session):
 
         def create() -> None:
             self._create_ownerless()
-            # The Cluster comes last: its references would otherwise lead nowhere for a while.
+            # The Cluster comes last, because its references would otherwise lead nowhere for a
+            # while.
             for document in sorted(self.documents, key=lambda each: str(each["kind"]) == "Cluster"):
                 metadata = {**document["metadata"], "namespace": self.namespace}
                 self.apply({**document, "metadata": metadata})
@@ -129,8 +130,8 @@ class ClusterSession(Session):
         return found
 
     def _wait_reported(self, config: str) -> None:
-        # Each kind is watched by itself: that a Machine has the data may be known before the report
-        # that core copied them from.
+        # Each kind is watched separately, so the Machine's data may be seen before the report that
+        # core copied them from.
         def has_report(_: JSON) -> bool:
             states = self.history.states(self.config_kind, config)
             return any(data_name(s) and is_data_created(s, self.contract) for s in states)
@@ -158,7 +159,8 @@ class ClusterSession(Session):
 
     def _has_machines(self, cluster: JSON) -> bool:
         machines = [self.history.latest("Machine", each) for each in self.history.names("Machine")]
-        # The number counts too: Machines that core has not created yet are not in the history.
+        # The number matters too, because Machines that core has not created yet are not in the
+        # history.
         data = [each["spec"]["bootstrap"].get("dataSecretName") for each in machines if each]
         return len(data) >= self.machines and all(data)
 

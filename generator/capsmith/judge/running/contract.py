@@ -186,8 +186,8 @@ def find_condition(obj: JSON, kind: str) -> JSON | None:
     Conditions are read from the fields of both contract versions, new conditions first.
     """
     status = obj.get("status") or {}
-    # A provider that moves from v1beta1 to v1beta2 keeps new conditions here until the old ones
-    # end.
+    # A provider that moves from v1beta1 to v1beta2 has its new conditions here until the old ones
+    # are dropped.
     later = (status.get("v1beta2") or {}).get("conditions") or []
     for each in (*later, *(status.get("conditions") or [])):
         if each.get("type") == kind:
@@ -200,7 +200,8 @@ def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
     found = []
     if is_provisioned(obj, contract):
         found.append(provisioned_path(contract))
-    # Compared with the first state: a template or a test may set these fields from the start.
+    # Compared with the first state, because a template or a test may set these fields from the
+    # start.
     if provider_id(obj) and not provider_id(before):
         found.append("spec.providerID")
     if endpoint(obj) and endpoint(obj) != endpoint(before):

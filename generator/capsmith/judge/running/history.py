@@ -46,12 +46,12 @@ class History:
         self._client = client
         self._namespace = namespace
         self._states: dict[tuple[str, str], list[State]] = {}
-        # Reentrant, as conditions are by default: probes run with the lock and read the history
-        # themselves.
+        # Reentrant, as conditions are by default, because probes run while holding the lock and
+        # read the history themselves.
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._threads = [
-            # One thread a kind: the API server has no watch of several.
+            # One thread for each kind, because the API server cannot watch several kinds at once.
             threading.Thread(target=self._record, args=(kind,), daemon=True)
             for kind in kinds
         ]
@@ -66,9 +66,9 @@ class History:
         self._ended.set()
         deadline = time.monotonic() + _END_SECONDS
         for thread in self._threads:
-            # One that is about to watch has no connection yet that could be ended.  One may also
-            # wait for the lock forever: a signal that ends a check can interrupt a read of this
-            # thread after it took the lock and before the block that releases it.
+            # A thread that is about to watch has no connection yet that could be closed.  A thread
+            # may also wait for the lock forever, because a signal that ends a check can interrupt
+            # this thread after it took the lock and before the block that releases it.
             while thread.is_alive() and time.monotonic() < deadline:
                 self._client.end_watches()
                 thread.join(_JOIN_SECONDS)
@@ -112,22 +112,22 @@ class History:
             try:
                 if not version:
                     version = self._list(kind)
-                # A watch that ends normally goes on from the last version, so no state is missed in
-                # between.
+                # After a watch that ends normally, the next one continues from the last version, so
+                # no state is missed.
                 version = self._watch(kind, version)
             except (ApiError, OSError, HTTPException, ValueError, AttributeError):
-                # The server restarts, or the version has expired: read everything again.
+                # The server is restarting, or the version has expired: read everything again.
                 version = ""
                 self._ended.wait(_RETRY_SECONDS)
 
     def _list(self, kind: WatchedKind) -> str:
         path = self._client.path(*kind, namespace=self._namespace)
         answer = self._client.request("GET", path)
-        # A list after a lost watch shows only the present state; states in between are lost, which
-        # can hide a violation but never invent one.
+        # A list after a lost watch shows only the current state.  Losing the states in between can
+        # hide a violation but never invent one.
         for item in answer["items"]:
             self._add(kind, item, is_deleted=False)
-        # What was deleted while no watch ran would otherwise be thought to exist.
+        # Otherwise objects deleted while no watch was running would seem to exist.
         existing = {item["metadata"]["name"] for item in answer["items"]}
         for name in self.names(kind.kind):
             if name not in existing:
@@ -137,7 +137,7 @@ class History:
     def _watch(self, kind: WatchedKind, version: str) -> str:
         for event in self._client.watch(*kind, self._namespace, version):
             obj = event["object"]
-            # As a rule 410: the version is too old, and everything has to be listed again.
+            # Usually 410: the version is too old, and everything must be listed again.
             if event["type"] == "ERROR":
                 return ""
             version = obj["metadata"]["resourceVersion"]
@@ -148,7 +148,7 @@ class History:
     def _add(self, kind: WatchedKind, obj: JSON, *, is_deleted: bool) -> None:
         with self._changed:
             states = self._states.setdefault((kind.kind, obj["metadata"]["name"]), [])
-            # Items of a list have neither kind nor version.
+            # Items of a list have neither apiVersion nor kind.
             typed = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
             states.append(State(typed, is_deleted))
             self._changed.notify_all()

@@ -86,7 +86,7 @@ def _made(crd: JSON, addresses: str) -> JSON | None:
     spec: dict[str, Any] = _properties(version["schema"]["openAPIV3Schema"]).get("spec") or {}
     fields = _properties(spec)
     listed = fields.get("addresses") or {}
-    # Anything else would be a guess at the meaning of fields: the user has to give such pools.
+    # Anything else would require guessing what fields mean, so the user has to provide such pools.
     is_known = listed.get("type") == "array" and (listed.get("items") or {}).get("type") == "string"
     if not is_known or set(spec.get("required") or ()) - {"addresses", "prefix", "gateway"}:
         return None
@@ -148,7 +148,7 @@ class IpamSession(BaseSession):
         if annotations:
             metadata["annotations"] = dict(annotations)
         if cluster:
-            # The label is the older way, which some providers still read.
+            # The label is an older way that some providers still read.
             metadata["labels"] = {CLUSTER_NAME: cluster}
             if self.contract != V1BETA1:
                 spec["clusterName"] = cluster
@@ -198,11 +198,11 @@ class IpamSession(BaseSession):
 
         Finalizers that block deletion are removed.
         """
-        # Nothing deletes a paused claim.
+        # Nothing would delete a paused claim.
         for kind in (CLAIM, "Cluster"):
             for each in self._list(kind):
                 self._resume(each)
-        # Claims before pools: a pool waits until its addresses are released.
+        # Claims before pools, because a pool waits until its addresses are released.
         for each in self._list(CLAIM):
             self.client.delete(each)
         self._wait_deleted(CLAIM, ADDRESS)
@@ -211,7 +211,7 @@ class IpamSession(BaseSession):
                 self._resume(each)
                 self.client.delete(each)
         self._wait_deleted()
-        # The infrastructure of the Clusters never existed, so core cannot delete them.
+        # The Clusters' infrastructure never existed, so core cannot delete them.
         for kind in (CLAIM, ADDRESS, *(kind for _, kind in self.pools.kinds), "Cluster"):
             for each in self._list(kind):
                 self.client.delete(each)

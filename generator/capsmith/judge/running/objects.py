@@ -133,8 +133,7 @@ def select_provider_objects(documents: Iterable[JSON], roles: Mapping[str, str])
 
 def _used_template(templates: Sequence[JSON], documents: Sequence[JSON]) -> JSON:
     """Return the workers' template, which does not depend on a control plane, or else the first."""
-    # Machines of a control plane may need load balancers or disks that a test cluster does not
-    # have.
+    # A control plane's machines may need load balancers or disks that a test cluster does not have.
     deployments = [each for each in documents if each["kind"] == "MachineDeployment"]
     for deployment in deployments:
         reference = deployment["spec"]["template"]["spec"]["infrastructureRef"]
@@ -151,7 +150,8 @@ def _is_other(document: JSON, roles: Mapping[str, str]) -> bool:
 
 
 def _renamed(document: JSON, cluster: str, namespace: str, name: str) -> JSON:
-    # As text, because any value may contain the name: a subnet, a tag, the name of a Secret.
+    # Replaced as text, because any value may contain the name: a subnet, a tag, the name of a
+    # Secret.
     text = json.dumps(copy.deepcopy(document))
     renamed: JSON = json.loads(_replaced(text, cluster))
     renamed["metadata"] = {**renamed["metadata"], "name": name, "namespace": namespace}

@@ -56,6 +56,6 @@ def _entry(result: CheckResult) -> Entry:
         rule=f"{result.title} ({', '.join(result.rules)})",
         hint=result.hint if result.outcome is not CheckOutcome.SKIPPED else "",
         link=next(iter(result.links), ""),
-        # What the check saw, such as statuses or the log of the manager.
+        # Details that the check observed, such as statuses or the manager's log.
         excerpt=Excerpt(1, tuple(details), 0) if details else None,
     )

@@ -60,8 +60,8 @@ def run_checks(
         with ExitStack() as ends:
             left = f"objects of the run are left in namespace {session.namespace}"
             ends.enter_context(_requests(left, _DELETE))
-            # Callbacks run in reverse, each also if another one fails: objects go before the
-            # watches end.
+            # Callbacks run in reverse, each even if another one fails: objects are removed before
+            # the watches end.
             ends.callback(session.history.stop)
             ends.callback(session.remove_applied)
             progress("removing what the run created")
@@ -105,7 +105,7 @@ def skip_checks(
 def _result(session: S, check: ConformanceCheck[S], rules: Mapping[str, Rule]) -> CheckResult:
     violated = [rules[id] for id in check.rules if id in rules]
     began = time.monotonic()
-    # The gravest rule decides: a check that also proves a MUST is not mere advice.
+    # The strictest rule decides: a check that also proves a MUST is not mere advice.
     is_advice = {rule.level for rule in violated} <= _RECOMMENDED
     violation = CheckOutcome.WARNING if is_advice else CheckOutcome.FAILED
     outcome, message, subject, path, hint = _outcome(session, check, violation)
@@ -138,7 +138,7 @@ def _outcome(
         return violation, str(violated), violated.subject, violated.path, violated.hint
     except ApiError as error:
         return CheckOutcome.FAILED, f"the API server refused a request: {error}", "", "", ""
-    # The rest still runs: an API server that restarts fails the check of that moment only.
+    # The remaining checks still run, because a restarting API server only fails the current one.
     except (OSError, HTTPException) as error:
         return CheckOutcome.FAILED, f"the API server did not respond: {error}", "", "", ""
     except CapsmithError as error:

@@ -93,7 +93,7 @@ class RunningProvider:
             self.management.start({**_DEFAULTS, **names}, variables)
         except TimeoutError as error:
             raise ProcessError(str(error)) from error
-        # Before the managers, which may end if their credentials are missing.
+        # Applied before the managers start, which may exit if their credentials are missing.
         for each in self._installed.prerequisites:
             self.management.client.apply(each)
         for manager in self.managers.values():
@@ -220,7 +220,7 @@ class Booting:
         self._report = report
         self._server: ApiServer | None = None
         self._stopping = threading.Event()
-        # The server ends with the thread that started it, so the thread lasts as long.
+        # The server ends with the thread that started it, so the thread must live as long.
         self._thread = threading.Thread(target=self._run, name="booting", daemon=True)
 
     def __enter__(self) -> None:
@@ -234,7 +234,7 @@ class Booting:
 
     def _run(self) -> None:
         while not self._stopping.wait(_STEP_SECONDS):
-            # The next step starts from what is stored then.
+            # The next step starts again from the stored state.
             with suppress(ApiError, OSError, HTTPException):
                 try:
                     self._step()
@@ -271,7 +271,8 @@ class Booting:
         server = ApiServer(
             self._base.tools, pki, self._base.etcd, folder, name, int(address["port"])
         )
-        # A server that does not become ready is stopped: the next step would find its port taken.
+        # A server that does not become ready is stopped, because otherwise the next step would find
+        # its port in use.
         with ExitStack() as failed:
             failed.callback(server.stop)
             server.start()

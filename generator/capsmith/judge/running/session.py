@@ -108,7 +108,7 @@ class Session(BaseSession):
         infrastructure = self.objects.cluster(name, self.namespace)
         cluster = self._cluster(name, infrastructure)
         cluster["spec"]["paused"] = True
-        # With its owner from the start: without one it would be left alone for another reason than
+        # Has its owner from the start: without one, it would be left alone for a reason other than
         # the pause.
         self.client.create(_owned(infrastructure, self.client.create(cluster), controller=False))
 
@@ -168,7 +168,7 @@ class Session(BaseSession):
 
     def provide_data(self, machine: JSON, client: KubeClient | None = None) -> None:
         """Set bootstrap data on a Machine or MachinePool that has no bootstrap configuration."""
-        # In a merge patch null removes the reference: core prefers it to the Secret.
+        # In a merge patch, null removes the reference, which core would prefer to the Secret.
         spec: JSON = {"bootstrap": {"configRef": None, "dataSecretName": SECRET}}
         if machine["kind"] == "MachinePool":
             spec = {"template": {"spec": spec}}
@@ -190,7 +190,7 @@ class Session(BaseSession):
     def _cluster(self, name: str, infrastructure: JSON) -> JSON:
         """Return a Cluster, with an endpoint if its infrastructure does not provide one."""
         cluster = self.core.cluster(name, infrastructure)
-        # Core reports a Cluster as provisioned only with an endpoint, from whatever source.
+        # Core reports a Cluster as provisioned only if it has an endpoint, from any source.
         if not self.provides_endpoint:
             cluster["spec"]["controlPlaneEndpoint"] = _ENDPOINT
         return cluster
@@ -235,7 +235,7 @@ def _owned(obj: JSON, owner: JSON, *, controller: bool) -> JSON:
         "uid": owner["metadata"]["uid"],
         **({"controller": True} if controller else {}),
     }
-    # Core sets label and owner together, and managers find the cluster of an object by its label.
+    # Core sets label and owner together, and managers find an object's cluster by its label.
     labels = obj["metadata"].get("labels") or {}
     cluster = owner["spec"].get("clusterName") or owner["metadata"]["name"]
     metadata = {
@@ -266,11 +266,11 @@ def clean_up(session: Session) -> None:
     clients = [each for each in (session.client, session.moved_to) if each is not None]
     for client in clients:
         _request(session, client)
-    # A manager that does not release its objects has failed a check before; cleaning goes on.
+    # A manager that does not release its objects has already failed a check; cleaning up continues.
     with suppress(TimeoutError):
         eventually(lambda: _all_deleted(session, clients), timeout=session.timing.cleanup)
     for client in clients:
-        # Finalizers that are left would keep the namespace, and with it the name for the next run.
+        # Remaining finalizers would keep the namespace, and with it the name for the next run.
         for each in _objects(session, client):
             client.delete(each)
             _change(client, each, {"metadata": {"finalizers": None}})

@@ -131,8 +131,8 @@ def _versions(versions: Sequence[Any], values: Values) -> Iterator[Fault]:
     for number, version in enumerate(versions):
         for fault in _version(version, values):
             yield Fault((*path, number, *fault.path), f"version {names[number]}: {fault.message}")
-    # Internally, what all versions share is kept apart from them, and the API server looks for
-    # schemas and selectable fields in the same place only.
+    # Internally, the API server keeps what all versions share apart from them, and looks for
+    # schemas and selectable fields only in the same place.
     fields = [list_of(version, "selectableFields") for version in versions]
     schemas = [mapping_of(version).get("schema") for version in versions]
     if any(fields) and _are_equal(fields) != _are_equal(schemas):

@@ -25,7 +25,7 @@ _FORMATS = ("", "cloud-config", "ignition")
 
 
 def _ownerless(session: ClusterSession) -> None:
-    # It is created first: that the others have data shows that the manager had time for it.
+    # Created first: once the other configurations have data, the manager has had time for this one.
     session.ensure_whole_cluster()
     for state in session.history.states(session.config_kind, OWNERLESS_CONFIG):
         if data_name(state) or is_data_created(state, session.contract):
@@ -75,8 +75,7 @@ def _once(session: ClusterSession) -> None:
         kind, name = config["kind"], config["metadata"]["name"]
         states = session.history.states(kind, name)
         created = [is_data_created(state, session.contract) for state in states]
-        # Core copies the name when it is first reported: a report that is taken back comes too
-        # late.
+        # Core copies the name when it is first reported, so withdrawing a report is too late.
         if False in created[created.index(True) :]:
             message = "the data were created, but later lost"
             raise Violated(message, session.subject(kind, name), data_path(session.contract))

@@ -39,7 +39,7 @@ def _initialized(session: ClusterSession) -> None:
     states = session.history.states(session.control_plane_kind, session.control_plane_name)
     reports = [is_initialized(state, session.contract) for state in states]
     path = initialized_path(session.contract)
-    # In a cluster that is taken over, nothing has waited for this.
+    # In a cluster that was taken over, nothing has waited for this yet.
     if True not in reports:
         raise Violated("it is not initialized", _subject(session), path)
     if False in reports[reports.index(True) :]:
@@ -69,7 +69,7 @@ def _kubeconfig(session: ClusterSession) -> None:
     users = (yaml.safe_load(text) or {}).get("users") or []
     if not users:
         raise Violated("the kubeconfig has no users", subject, "data.value")
-    # Core's cache of clusters refuses kubeconfigs with plugins (SEC-07).
+    # Core's cluster cache refuses kubeconfigs with plugins (SEC-07).
     found = [each for user in users for each in _PLUGINS if each in user.get("user", {})]
     if found:
         raise Violated(f"the kubeconfig authenticates with {found[0]}", subject, "data.value")
@@ -91,7 +91,7 @@ def _replicas(session: ClusterSession) -> None:
     kind, name = session.control_plane_kind, session.control_plane_name
     what = f"{', '.join(names)} are not {expected}"
     found = session.wait(kind, name, counted, what, "status.replicas")
-    # Only Machines can be selected: a managed control plane has none.
+    # Only Machines can be selected, and a managed control plane has none.
     if session.members() and not (found.get("status") or {}).get("selector"):
         raise Violated("it has no selector", _subject(session), "status.selector")
 
@@ -103,7 +103,7 @@ def _version(session: ClusterSession) -> None:
 
     def reported(obj: JSON) -> bool:
         found = str((obj.get("status") or {}).get("version") or "")
-        # Some managed services report their version without the v.
+        # Some managed services report their version without a leading v.
         return found.removeprefix("v") == expected.removeprefix("v")
 
     kind, name = session.control_plane_kind, session.control_plane_name
@@ -175,7 +175,7 @@ def _deletion(session: ClusterSession) -> None:
         session.wait_deleted(session.config_kind, name, what)
     session.wait_deleted(session.control_plane_kind, session.control_plane_name, what)
     session.wait_deleted("Cluster", WHOLE, "core does not delete it")
-    # Last: nothing but its own deletion may remove a configuration without an owner.
+    # Comes last: nothing except its own deletion may remove a configuration without an owner.
     ownerless = session.latest(session.config_kind, OWNERLESS_CONFIG)
     session.client.delete(ownerless)
     session.wait_deleted(session.config_kind, OWNERLESS_CONFIG, "it was deleted, but still exists")

@@ -22,7 +22,7 @@ _REMEDIATE = "cluster.x-k8s.io/remediate-machine"
 
 def _early(session: Session) -> None:
     ensure_blocked(session)
-    # By its Machine, as users do: core then deletes the infrastructure machine.
+    # Delete the Machine, as users do; core then deletes the infrastructure machine.
     session.client.delete(session.latest("Machine", BLOCKED))
     kind = session.objects.machine_kind
     session.wait_deleted(
@@ -33,7 +33,7 @@ def _early(session: Session) -> None:
 def _machine(session: Session) -> None:
     ensure_main_machine(session)
     kind = session.objects.machine_kind
-    # A machine of its own: later checks need the first one.
+    # A separate machine, because later checks need the first one.
     session.create_machine(MAIN, _DELETED)
     session.wait_provisioned(kind, _DELETED)
     session.client.delete(session.latest("Machine", _DELETED))
@@ -52,8 +52,7 @@ def _remediation(session: Session) -> None:
     session.client.create(template)
     session.client.create(session.core.deployment(MAIN, _WORKERS, template, SECRET))
     session.client.create(session.core.health_check(MAIN, _WORKERS))
-    # Provisioned and with a Node: a health check treats a Machine that never had one in another
-    # way.
+    # Provisioned and with a Node: a health check treats Machines that never had a Node differently.
     old = _wait_worker(session, "")
     session.client.patch(
         session.latest("Machine", old), {"metadata": {"annotations": {_REMEDIATE: ""}}}
@@ -85,7 +84,7 @@ def _is_running(session: Session, name: str) -> bool:
 
 def _cluster(session: Session) -> None:
     ensure_main_machine(session)
-    # A cluster of its own, with a machine: core deletes machines first, then the infrastructure.
+    # A separate cluster with a machine: core deletes machines first, and then the infrastructure.
     session.create_cluster(_CLUSTER)
     session.wait_provisioned(session.objects.cluster_kind, _CLUSTER)
     session.create_machine(_CLUSTER, _CLUSTER_MACHINE)

@@ -41,7 +41,7 @@ def _endpoint(session: Session) -> None:
     session.wait(
         "Cluster",
         MAIN,
-        # At least these: core may add fields to its own copy.
+        # At least these domains: core may add fields to its own copy.
         lambda cluster: endpoint(cluster).items() >= expected.items(),
         "core did not copy the endpoint to the Cluster",
         path,

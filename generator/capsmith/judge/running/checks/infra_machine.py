@@ -55,7 +55,7 @@ def _waits_for_data(session: Session) -> None:
     ensure_blocked(session)
     kind = session.objects.machine_kind
     refuse_effects(session, kind, WAITING, "its Machine has no bootstrap data")
-    # And then it must go on: a manager that never acts would pass as one that waits.
+    # Afterwards it must continue: otherwise a manager that never acts would pass as one that waits.
     session.provide_data(session.latest("Machine", WAITING))
     session.wait_provisioned(kind, WAITING)
 
@@ -91,7 +91,7 @@ def _failure_domain(session: Session) -> None:
     domains = failure_domains(ensure_main_cluster(session))
     if not domains:
         raise Skipped("the infrastructure cluster reports no failure domains")
-    # The last one: a provider that ignores the domain most likely takes the first.
+    # The last one, because a provider that ignores the domain most likely uses the first.
     kind, expected = session.objects.machine_kind, domains[-1]
     session.create_machine(MAIN, _PLACED, failure_domain=expected)
     machine = session.wait_provisioned(kind, _PLACED)
@@ -184,7 +184,7 @@ def _immutable(session: Session) -> None:
     template = _template(session)
     for changed in _changes(template):
         if _is_valid(session, changed):
-            # A dry run: the template must not change for the checks that follow.
+            # A dry run, because the template must not change for later checks.
             if not _refused(session, changed):
                 message = "a change of spec.template.spec was accepted"
                 where = session.subject(template["kind"], _NAME)
@@ -197,7 +197,7 @@ def _dry_run(session: Session) -> None:
     template = _template(session)
     for changed in _changes(template):
         if _is_valid(session, changed):
-            # Core sets the annotation in dry runs only, and so does this check.
+            # Core sets the annotation only in dry runs, and so does this check.
             changed["metadata"]["annotations"] = {_DRY_RUN: ""}
             refusal = _refused(session, changed)
             if refusal:
@@ -231,7 +231,7 @@ def _refused(session: Session, template: JSON) -> str:
 
 def _is_valid(session: Session, template: JSON) -> bool:
     """Return whether a new template with the same content would be accepted."""
-    # By another name it is a creation: only an update may be refused for being a change.
+    # Under another name this is a creation: only an update may be refused because it is a change.
     other = copy.deepcopy(template)
     other["metadata"]["name"] = f"{_NAME}-other"
     return not _refused(session, other)
@@ -253,7 +253,7 @@ def _other(value: Any) -> Any:
         return not value
     if isinstance(value, int):
         return value * 2 or 1
-    # Lists and mappings are left alone: a small change of these is seldom valid.
+    # Lists and mappings are left unchanged, because a small change of these is rarely valid.
     return f"{value}x" if isinstance(value, str) else None
 
 

@@ -24,8 +24,8 @@ def _finalizer(session: Session) -> None:
     for kind, name, states in _lives(session):
         for state in states:
             metadata = state["metadata"]
-            # Objects that others manage have no finalizer of this manager, because it does nothing
-            # for them.
+            # Objects that are managed externally have no finalizer of this manager, because it does
+            # nothing for them.
             if MANAGED_BY in (metadata.get("annotations") or {}):
                 continue
             found = find_effects(state, session.contract, states[0])
@@ -61,7 +61,7 @@ def _require_constant(
     before: dict[str, str] = {}
     for state in states:
         uid, value = str(state["metadata"]["uid"]), read(state)
-        # By uid: a pool may create a machine of the same name again, which is another one.
+        # By uid, because a pool may create another machine with the same name.
         if uid in before and before[uid] and value != before[uid]:
             message = f"the provider ID changed from {before[uid]} to {value or 'nothing'}"
             raise Violated(message, session.subject(*key), "spec.providerID")
@@ -76,7 +76,7 @@ def _owners_kept(session: Session) -> None:
                 break
             references = state["metadata"].get("ownerReferences") or []
             uid = str(state["metadata"]["uid"])
-            # Core itself replaces a MachineSet by the Machine.
+            # Core itself replaces a MachineSet with the Machine.
             kept = [each for each in references if each["kind"] in _OWNERS]
             now = {(uid, str(each["uid"])) for each in kept}
             if {owner for owner in owners if owner[0] == uid} - now:
@@ -91,7 +91,7 @@ def _spec_kept(session: Session) -> None:
         for state in states[1:]:
             spec = state.get("spec") or {}
             for key, value in created.items():
-                # A zero value is as good as none: providers may fill in their defaults.
+                # A zero value counts as missing, because providers may fill in their defaults.
                 if value not in (None, "", 0, {}, []) and spec.get(key) != value:
                     if key == "controlPlaneEndpoint":
                         continue  # a template may set the port only

@@ -39,7 +39,8 @@ def _paused_cluster(session: Session) -> None:
     if session.contract != V1BETA1:
         session.wait(kind, _CLUSTER, _is_paused, "the Paused condition is not True", _PATH)
     cluster = session.latest("Cluster", _CLUSTER)
-    # And then it must go on: a manager that never acts would pass as one that is paused.
+    # Afterwards it must continue: otherwise a manager that never acts would pass as one that is
+    # paused.
     session.client.patch(cluster, {"spec": {"paused": False}})
     session.wait_provisioned(kind, _CLUSTER)
 
@@ -65,15 +66,15 @@ def _deletion(session: Session) -> None:
     kind = session.objects.machine_kind
     session.create_machine(MAIN, _DELETED)
     machine = session.wait_provisioned(kind, _DELETED)
-    # Without a finalizer the API server removes the object immediately, and no manager can wait.
+    # Without a finalizer, the API server removes the object immediately, and no manager can wait.
     if not machine["metadata"].get("finalizers"):
         raise Skipped("the object has no finalizer, so its deletion cannot wait")
-    # Paused before the deletion: in the other order the manager might have finished it already.
+    # Paused before the deletion: otherwise the manager might already have finished it.
     session.client.patch(machine, {"metadata": {"annotations": {PAUSED: "true"}}})
     if session.contract != V1BETA1:
         session.wait(kind, _DELETED, _is_paused, "the Paused condition is not True", _PATH)
     session.client.delete(machine)
-    # A later machine that is provisioned shows that the manager had time for the deletion.
+    # Once a later machine is provisioned, the manager has had time for the deletion.
     session.create_machine(MAIN, _LATER)
     session.wait_provisioned(kind, _LATER)
     if not session.stays(lambda: _has_finalizer(session, kind)):

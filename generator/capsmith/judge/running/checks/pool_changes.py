@@ -46,7 +46,7 @@ def _scale_up(session: Session, kind: str) -> None:
 
 def _order(session: Session, kind: str) -> None:
     ensure_main_pool(session, kind)
-    # A provider that lists machines in random order shows it only after some resyncs.
+    # A provider that lists machines in random order may show this only after several resyncs.
     session.run_once("a quiet time of pools", session.settle)
     name = main_name(kind)
     states = session.history.states(kind, name)
@@ -64,13 +64,13 @@ def _restart(session: Session, kind: str) -> None:
     before = set(provider_ids(ensure_main_pool(session, kind)))
     name = main_name(kind)
     scale(session, kind, _MOST)
-    # While it grows: what was created but not yet written is what a restart may create twice.
+    # During growth: a restart may create again what was created but not yet written.
     session.manager.kill()
     session.manager.start()
     session.wait(kind, name, partial(has_ids, _MOST), f"it does not have {_MOST} machines", _PATH)
     session.settle()
     states = session.history.states(kind, name)
-    # IDs of all states: machines that were created twice may be removed again before the end.
+    # IDs of all states, because machines that were created twice may be removed before the end.
     known = {each for state in states for each in provider_ids(state)}
     if not before <= set(provider_ids(states[-1])) or len(known) > _MOST:
         message = f"after a restart it had duplicate machines: {', '.join(sorted(known))}"
@@ -91,7 +91,8 @@ def _scale_down(session: Session, kind: str) -> None:
     )
     for each in machines:
         session.wait("Machine", each, bool, "core creates no Machine for it")
-    # Neither the first nor the last: a provider that just takes one of these would pass by luck.
+    # Neither the first nor the last, because a provider that just removes one of these would pass
+    # by luck.
     marked = machines[len(machines) // 2]
     mark = {"metadata": {"annotations": {_DELETE_FIRST: ""}}}
     session.client.patch(session.latest("Machine", marked), mark)
@@ -123,7 +124,7 @@ def _elsewhere(session: Session, kind: str) -> None:
     session.settle()
     session.client.patch(pool, {"spec": {"replicas": size + 1}})
     stayed = session.stays(lambda: set(provider_ids(session.latest(kind, name))) == set(ids))
-    # Undone before the verdict, so that the next check finds the pool as it was.
+    # Undone before the verdict, so that the next check finds the pool unchanged.
     session.client.patch(pool, {"spec": {"replicas": size}})
     _annotate(session, kind, None)
     session.wait(
@@ -147,7 +148,8 @@ def _deletion(session: Session) -> None:
     what = "its MachinePool was deleted, but it still exists"
     for kind in require_pool_kinds(session):
         ensure_main_pool(session, kind)
-        # Core may not know the kind of the missing configuration, and then never deletes its user.
+        # Core may not know the kind of the missing configuration, and then never deletes the object
+        # that refers to it.
         session.provide_data(session.latest("MachinePool", waiting_name(kind)))
     for kind in require_pool_kinds(session):
         for name in (main_name(kind), waiting_name(kind), paused_name(kind)):

@@ -83,7 +83,8 @@ def create_pools(session: Session) -> None:
             session.create_pool(
                 kind, MAIN, waiting_name(kind), 1, bootstrap=refer_to_missing_bootstrap(session)
             )
-        # Before the main pools: until core has set an owner, a pool is left alone for that reason.
+        # Before the main pools: until core has set an owner, a pool is left alone for that reason
+        # only.
         for kind in kinds:
             session.wait(kind, waiting_name(kind), _has_owner, "core set no owner reference")
         for kind in kinds:
@@ -137,7 +138,7 @@ def has_machines(session: Session, kind: str, count: int) -> bool:
 def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
     """Return the infrastructure machines that the pool named ``name`` owns."""
     pool = session.history.latest(kind, name)
-    # By owner and not by label: a label is what the check of machine objects judges.
+    # By owner and not by label, because the check of machine objects judges the labels.
     uid = pool["metadata"]["uid"] if pool else ""
     machine_kind = session.objects.machine_kind
     found = [
@@ -255,7 +256,8 @@ def _provider_ids(session: Session, kind: str) -> None:
     pool = session.wait(
         kind, name, partial(has_ids, REPLICAS), _ids(REPLICAS), "spec.providerIDList"
     )
-    # IDs of other objects count too: a provider may list the same machines in two pools.
+    # IDs of other objects count as well, because a provider may list the same machines in two
+    # pools.
     expected = provider_ids(pool)
     foreign = find_foreign_ids(session, kind, set(expected))
     if len(set(expected)) != len(expected) or foreign:
@@ -280,7 +282,7 @@ def _machines(session: Session) -> None:
     owners = 0
     for kind in require_pool_kinds(session):
         name = main_name(kind)
-        # Either is an answer; a pool that waits for wrong machine objects would never be
+        # Either is sufficient: a pool that waits for wrong machine objects would never be
         # provisioned.
         session.history.wait(partial(_has_begun, session, kind), session.timing.patience)
         pool, found = session.latest(kind, name), find_machine_objects(session, kind, name)
@@ -345,7 +347,7 @@ def _failures(session: Session, kind: str) -> None:
     ensure_pools(session)
     for name in session.history.all_names(kind):
         for state in session.history.states(kind, name):
-            # Any state: core panics at the moment when it reads the field.
+            # In any state, because core panics as soon as it reads the field.
             for field in ("failureReason", "failureMessage"):
                 if (state.get("status") or {}).get(field):
                     message = f"{field} has a value, over which core panics"

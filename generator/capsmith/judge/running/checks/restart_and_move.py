@@ -23,7 +23,7 @@ def _restart(session: Session) -> None:
     before = ensure_main_machine(session)
     kind = session.objects.machine_kind
     session.create_machine(MAIN, _INTERRUPTED)
-    # It is killed in the middle of the creation, when a call may have been made but not recorded.
+    # Killed during the creation, when a call may have been made but not recorded.
     started = session.history.wait(
         lambda: len(session.history.states(kind, _INTERRUPTED)) > 1, session.timing.patience
     )
@@ -32,7 +32,8 @@ def _restart(session: Session) -> None:
     session.manager.kill()
     session.manager.start()
     session.wait_provisioned(kind, _INTERRUPTED)
-    # A machine that is created after the restart shows that the manager has seen all earlier ones.
+    # Once a machine created after the restart is provisioned, the manager has seen all earlier
+    # ones.
     session.create_machine(MAIN, _LATER)
     session.wait_provisioned(kind, _LATER)
     session.settle()
@@ -64,7 +65,7 @@ def _move(session: Session) -> None:
         raise Skipped("this run did not start the management clusters")
     before = ensure_main_machine(session)
     _leave_only_main(session)
-    # clusterctl refuses to move a cluster whose Machines have no Nodes yet.
+    # clusterctl refuses to move a cluster whose Machines do not have Nodes yet.
     register_nodes(session)
     session.wait("Cluster", MAIN, _is_initialized, "core does not report an initialized cluster")
     try:

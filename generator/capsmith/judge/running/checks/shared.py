@@ -138,7 +138,7 @@ def ensure_blocked(session: Session) -> None:
         kind = session.objects.machine_kind
         for name in (BLOCKED, WAITING):
             session.wait(kind, name, _has_owner, "core set no owner reference")
-        # A manager that acts on the earlier ones has to have done so before it completes this one.
+        # A manager that acts on the earlier objects must do so before it completes this one.
         session.create_machine(MAIN, _CONTROL)
         session.wait_provisioned(kind, _CONTROL)
         session.settle()
@@ -165,7 +165,7 @@ def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
     ``reason`` explains in the report why it must not.
     """
     states = session.history.states(kind, name)
-    # All states: an effect that is undone was an effect.
+    # All states, because an effect that was undone is still an effect.
     for state in states:
         found = find_effects(state, session.contract, states[0])
         if found:
