@@ -89,5 +89,5 @@ def _folder(name: str, in_checkout: str | None = None) -> Traversable:
     shipped = files(_PACKAGE) / "_data" / name
     if shipped.is_dir():
         return shipped
-    # A checkout, or an editable install of one: generator/capsmith/resources.py.
+    # A checkout, or an editable install of one, with generator/capsmith/resources.py.
     return Path(__file__).parents[2] / (in_checkout or name)

@@ -120,13 +120,13 @@ def decide(
     altered.
     """
     locked = lock.files if lock is not None else {}
-    # Within one release, the code scaffolds on disk and the new ones fit together in any case.
+    # Within one release, the code scaffolds on disk and the new ones always fit together.
     held = options.is_new_generator and _has_edited_code(incoming, disk, locked, options)
-    # Each file is decided by itself, so the order of files cannot change an outcome.
+    # Each file is decided independently, so the order of files cannot change an outcome.
     decisions = [_decide(file, disk, locked.get(file.path), options, held) for file in incoming]
     decisions += [
         _decide_left_over(path, disk.files[path], known, options)
-        # Without a lock nothing is left over: capsmith cannot know that it wrote a file.
+        # Without a lock, nothing is left over, because capsmith cannot know that it wrote a file.
         for path, known in locked.items()
         if path in disk.files and path not in incoming
     ]
@@ -143,27 +143,28 @@ def settle(
     only this function, with digests from the lock and without generating anything, so it must not
     need the new content.
     """
-    # First of all: a file that was taken over is the author's, whatever its owner would be.
+    # First of all: a file that was taken over belongs to the author, whoever would own it
+    # otherwise.
     if known is not None and known.mine:
         reason = Reason.BEHIND if digest != known.digest else Reason.NONE
         return Decision(path, Outcome.KEPT, reason)
     if content is None:
-        # The author deletes scaffolds and shared files on purpose; a generated file is required.
-        # One that was generated before was not the author's to delete, whatever it is now.
+        # Authors delete scaffolds and shared files on purpose, but a generated file is required.  A
+        # file that was generated before was not the author's to delete, regardless of its owner now.
         needed = known is None or Owner.GENERATED in (owner, known.owner)
         return None if needed else Decision(path, Outcome.KEPT)
     if is_text_of(content, digest):
         return Decision(path, Outcome.UNCHANGED)
     if owner is Owner.SCAFFOLD:
-        # An unedited scaffold follows capsmith.  Not if another text was offered before: the
-        # author has seen it and left the file as it is, which is a decision too.
+        # An unedited scaffold follows capsmith, unless other content was offered before: the author
+        # has seen it and deliberately left the file unchanged.
         if known is not None and not known.offered and is_text_of(content, known.digest):
             return None
         if known is None:
             return Decision(path, Outcome.KEPT, Reason.ADOPTED)
         is_reported = digest in (known.digest, known.offered)
         return Decision(path, Outcome.KEPT, Reason.NONE if is_reported else Reason.SCAFFOLD_BEHIND)
-    # capsmith's side is the same as at the last merge, so there is nothing to merge.
+    # capsmith's side has not changed since the last merge, so there is nothing to merge.
     if known is not None and known.owner is owner is Owner.MERGED and known.digest == digest:
         return Decision(path, Outcome.KEPT)
     return None
@@ -221,7 +222,8 @@ def _decide(
 ) -> Decision:
     content = disk.files.get(file.path)
     is_mine = known is not None and known.mine
-    # --restore comes before everything that keeps a file, except that the author took it over.
+    # --restore takes precedence over everything that keeps a file, except that the author took it
+    # over.
     if file.path in options.restore and not is_mine:
         restored = _restored(file, content, known, options)
         if restored is not None:
@@ -232,10 +234,10 @@ def _decide(
     if content is None:
         return _written(file, Outcome.CREATED, b"")
     if known is None:
-        # The path is new to capsmith, and a file is there: it may hold work of the author.
+        # The path is new to capsmith, but a file exists, which may contain the author's work.
         return Decision(file.path, Outcome.REFUSED, Reason.FOREIGN)
     if is_text_of(content, known.digest):
-        # Unedited, but it may call edited code that expects the former text.
+        # Not edited, but it may call edited code that expects the former text.
         if is_code_held and file.owner is Owner.SCAFFOLD and file.path.endswith(".py"):
             return Decision(file.path, Outcome.KEPT, Reason.SCAFFOLD_HELD)
         return _written(file, Outcome.UPDATED, content)
@@ -260,14 +262,14 @@ def _restored(
 def _edited(
     file: GeneratedFile, content: bytes, known: LockedFile, disk: OnDisk, options: MergeOptions
 ) -> Decision:
-    # The owner may have changed between releases: what counts first is who owned the edited text.
+    # The owner may have changed between releases; the owner of the edited text comes first.
     match known.owner, file.owner:
         case Owner.GENERATED, _:
             if options.force:
                 return _written(file, Outcome.UPDATED, content, Reason.TAKEN_BACK)
             return Decision(file.path, Outcome.REFUSED, Reason.EDITED)
         case _, Owner.GENERATED:
-            # Not even with --force: the edits were allowed when they were made.
+            # Not even with --force, because the edits were allowed when they were made.
             return Decision(file.path, Outcome.REFUSED, Reason.WAS_YOURS)
         case Owner.SCAFFOLD, _:
             # There is no base to merge with; this text becomes capsmith's side of the next merge.
@@ -283,7 +285,7 @@ def _merged(
     merged = merge_shared(base, content, file.text.encode(), options.style, options.names)
     if merged is None:
         return Decision(file.path, Outcome.REFUSED, Reason.NOT_TEXT)
-    # The author already has capsmith's changes, for example from a merge of branches.
+    # The author already has capsmith's changes, for example after merging branches.
     if merged.content == content:
         return Decision(file.path, Outcome.KEPT)
     outcome = Outcome.CONFLICTED if merged.conflicts else Outcome.MERGED
@@ -295,7 +297,7 @@ def _written(
 ) -> Decision:
     """Return the decision to write ``file``, with the line endings of the ``former`` content."""
     text = file.text.encode()
-    # A file that git checked out with CRLF keeps them: otherwise each line would show as changed.
+    # A file that git checked out with CRLF keeps it: otherwise every line would show as changed.
     content = text.replace(b"\n", b"\r\n") if has_crlf(former) else text
     # The author may have made a scaffold or shared file executable.
     kept = outcome is Outcome.UPDATED and file.owner is not Owner.GENERATED
@@ -311,7 +313,7 @@ def _decide_left_over(
     is_edited = not is_text_of(content, known.digest)
     if known.owner is Owner.GENERATED and is_edited and not options.force:
         return Decision(path, Outcome.REFUSED, Reason.EDITED_LEFT_OVER)
-    # A scaffold belongs to the author from its first day, edited or not.
+    # A scaffold belongs to the author from the first day, whether edited or not.
     if known.owner is Owner.SCAFFOLD or is_edited:
         return Decision(path, Outcome.KEPT, Reason.LEFT_OVER)
     return Decision(path, Outcome.REMOVED)

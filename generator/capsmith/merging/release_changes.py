@@ -78,7 +78,8 @@ def find_changed_components(
     """
     if lock is None:
         return ()
-    # From paths alone: the lock has them for every repository, whatever release generated it.
+    # Uses only paths, because the lock has them for every repository, whatever release generated
+    # it.
     before, now = _Form.of(lock.files), _Form.of(tree.files)
     first = str(provider.components[0].type)
     combined = [

@@ -52,15 +52,16 @@ def merge_shared(
     UTF-8 without a byte order mark, with ``\n`` line endings.  ``style`` determines the content of
     conflict markers, and ``names`` their labels.
     """
-    # Imported when there is something to merge: a first run does without.
+    # Imported only to merge, because a first run has nothing to merge.
     from capsmith.merging.three_way import Conflict, merge
 
-    # The test that git uses.  UTF-16 contains null bytes too, and a merge by lines would break it.
+    # This is git's test.  UTF-16 also contains null bytes, and merging it by lines would break it.
     if b"\0" in ours:
         return None
-    # The merge works on bytes: decoding could fail, or change what the author has.  Only the form
-    # in which editors and git may have put a text is taken off for it, and put back: else each line
-    # would differ from the base, and the whole file would be one conflict.
+    # The merge works on bytes, because decoding could fail or change the author's content.  Only
+    # the byte order mark and line endings, which editors and git may have changed, are removed
+    # before the merge and restored afterwards.  Otherwise every line would differ from the base,
+    # and the whole file would be one conflict.
     mark = _MARK if ours.startswith(_MARK) else b""
     text = ours.removeprefix(mark)
     crlf = has_crlf(text)
@@ -68,7 +69,7 @@ def merge_shared(
         text = text.replace(b"\r\n", b"\n")
     chunks = merge(_lines(base), _lines(text), _lines(theirs))
     lines, conflicts = _written(chunks, style, names)
-    # A marker at the end needs a line of its own: git and editors look for whole lines.
+    # A marker at the end needs its own line, because git and editors look for whole lines.
     in_conflict = bool(chunks) and isinstance(chunks[-1], Conflict)
     ended = not text or text.endswith(b"\n") or in_conflict
     content = b"\n".join(lines) + (b"\n" if lines and ended else b"")
@@ -83,7 +84,7 @@ def find_conflict_markers(
     ``names`` are the labels of the markers.  ``genuine`` holds the contents that were merged: if
     any of them has a bare ``=======``, such a line does not count as a marker.
     """
-    # The author may also have whole lines of `=======`, as below a title in Markdown.
+    # The author may also have lines that consist of `=======`, for example below a Markdown title.
     marks = {_marker("<", names.ours), _marker("|", names.base), _marker(">", names.theirs)}
     middle = _marker("=")
     if not any(middle in text.splitlines() for text in genuine):
@@ -116,9 +117,9 @@ def _written(
         if isinstance(chunk, Agreed):
             lines += chunk.lines
             continue
-        # Lines that both sides added alike are left outside of the markers, as git does by
-        # default.  Not in the diff3 style, where each part must be complete to be compared with the
-        # original.
+        # Lines that both sides added are left outside the markers, as git does by default.  This
+        # does not apply to the diff3 style, where each part must be complete to be compared with
+        # the original.
         head, tail = (
             count_common_ends(chunk.ours, chunk.theirs) if style is ConflictStyle.MERGE else (0, 0)
         )

@@ -78,8 +78,8 @@ class _Side:
 
         No hunk may cross either end: otherwise, the result would begin or end inside a change.
         """
-        # The shift at an end is that of the last hunk before it.  A hunk that ends exactly at
-        # `start` belongs to the region, as regions include hunks that touch: hence `<` there.
+        # The shift at an end is the shift of the last hunk before it.  A hunk that ends exactly at
+        # `start` belongs to the region, because regions include touching hunks; hence `<` there.
         before, until = _NOTHING, _NOTHING
         for hunk in self.hunks:
             if hunk.end < start:
@@ -98,8 +98,8 @@ def merge(
     sides agree or one of them left the lines unchanged.  If the same side of every conflict is
     chosen, all chunks together are a complete file: no line is lost or repeated.
     """
-    # No hunk crosses the end of a region, because regions are unions of hunks: so `select` may be
-    # called for both sides, even where one of them has no change.
+    # No hunk crosses the end of a region, because regions are unions of hunks.  So `select` may be
+    # called for both sides, even if one of them has no change.
     mine, other = _Side(ours, _hunks(base, ours)), _Side(theirs, _hunks(base, theirs))
     chunks: list[Agreed | Conflict] = []
     done = 0
@@ -128,7 +128,7 @@ def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tupl
     spans = sorted((hunk.start, hunk.end) for hunk in (*mine, *other))
     if not spans:
         return
-    # As git does: hunks that only touch are one region, because the author may have replaced the
+    # Like git, treat hunks that only touch as one region, because the author may have replaced the
     # very line after which capsmith inserts.
     start, end = spans[0]
     for next_start, next_end in spans[1:]:
@@ -154,7 +154,7 @@ def count_common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int
 
 def _hunks(base: Sequence[bytes], side: Sequence[bytes]) -> tuple[_Hunk, ...]:
     """Return the differences between ``base`` and ``side``, from top to bottom."""
-    # Most edits are local: without the common ends, difflib only sees what lies around them.
+    # Most edits are local; without the common ends, difflib sees only their surroundings.
     head, tail = count_common_ends(base, side)
     old, new = base[head : len(base) - tail], side[head : len(side) - tail]
     if not old and not new:
@@ -164,8 +164,8 @@ def _hunks(base: Sequence[bytes], side: Sequence[bytes]) -> tuple[_Hunk, ...]:
     # Imported here because most runs merge nothing.
     from difflib import SequenceMatcher
 
-    # autojunk would take frequent lines, such as closing braces, for no line at all in files of
-    # 200 lines or more, and match unrelated parts instead.
+    # In files of 200 lines or more, autojunk would ignore frequent lines, such as closing braces,
+    # and match unrelated parts instead.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     return tuple(
         _Hunk(head + start, head + end, head + first, head + last)

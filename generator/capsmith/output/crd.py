@@ -62,7 +62,7 @@ _MOVE_LABELS = {
     Role.IP_POOL: "move-hierarchy",
     Role.ADDON: "move-hierarchy",
     Role.RESOURCE: "move-hierarchy",
-    # Dependents of a cluster-scoped owner also stay at the source, and addresses must not.
+    # Dependents of a cluster-scoped owner also stay at the source, which addresses must not.
     Role.GLOBAL_IP_POOL: "move",
 }
 """Labels that make clusterctl move objects without owners, by role (MV-02, MV-03, IP-11)."""
@@ -87,10 +87,12 @@ def build_labels(
     The contract label is empty for each contract in ``former``, which the provider no longer
     follows.
     """
-    # A label that is left out stays on a CRD that clusterctl merges, and would name a version
-    # that another label names too, or none (GEN-06); core reads an empty one as none.
+    # When clusterctl merges a CRD, a label that is left out stays, and would list a version that
+    # another label also lists, or that does not exist (GEN-06).  Core treats an empty label as a
+    # missing one.
     found = {str(contract.label): "" for contract in former}
-    # The current contracts last: their labels replace the empty ones of the same name.
+    # The current contracts come last, so that their labels replace the empty labels of the same
+    # name.
     found |= {"cluster.x-k8s.io/provider": str(component.label), **build_contract_labels(resource)}
     move = _MOVE_LABELS | ({} if resource.namespaced else _CLUSTER_SCOPED)
     if resource.role in move:
@@ -126,7 +128,7 @@ def _without_topology(schema: Schema) -> dict[str, Any]:
         }
     if "required" in result:
         there = result.get("properties", {})
-        # A part that was required only because of the reference is no longer needed.
+        # A part that was required only because of the reference need not be required.
         kept = [name for name in result["required"] if name in there and name != "spec"]
         result["required"] = kept
         if not kept:
@@ -155,7 +157,7 @@ def build_crd(
     """
     metadata: dict[str, Any] = {"name": str(resource.crd_name)}
     # The API server calls the webhook only over TLS, and cert-manager's CA injector writes the CA
-    # into the CRD.  Without the annotation nothing would ever write it.
+    # into the CRD.  Without the annotation, nothing would ever write it.
     if is_converted(resource, former):
         certificate = f"{component.namespace}/{component.namespace}-serving-cert"
         metadata["annotations"] = {"cert-manager.io/inject-ca-from": certificate}
@@ -200,14 +202,15 @@ def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]
             for name, schema in properties.items()
             if name not in written
         }
-    # The author's fields last: a check has refused those that redefine one of the contract.
+    # The author's fields come last, because a check has refused fields that redefine the
+    # contract's.
     properties |= {field.name: set_list_types(field.schema) for field in resource.spec_fields}
     required = [field.name for field in resource.spec_fields if field.required]
     if not resource.role.is_template or (own is not None and own.has_own_spec):
         required += [field.name for field in contract if field.required]
     rules = [*_contract_validations(shape, resource), *map(dict, resource.spec_validations)]
     extra = {"x-kubernetes-validations": rules} if rules else {}
-    # Limits are named by their place in the object, which a template has one level deeper.
+    # Limits are named by their place in the object, which is one level deeper in a template.
     part = "spec.template.spec" if resource.role.is_template else "spec"
     schema = build_object_schema(
         properties, required, _WANTED, {**extra, **resource.options.limits(part)}
@@ -243,7 +246,7 @@ def build_status_schema(resource: Resource, version: ApiVersion) -> dict[str, An
     fields = apply_own_schemas(chosen, "status", resource.contract_fields)
     properties = {field.name: set_list_types(field.schema) for field in fields}
     properties |= {field.name: set_list_types(field.schema) for field in resource.status_fields}
-    # An empty status would enable the subresource, and every write of it would be pruned to
+    # An empty status would enable the subresource, and every write to it would be pruned to
     # nothing.
     if not properties:
         return None
@@ -308,7 +311,7 @@ def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
         "additionalPrinterColumns": _columns(resource, _shape(resource, version), schema),
         "schema": {"openAPIV3Schema": schema},
     }
-    # The API server drops an empty list, and would show a difference to the file forever.
+    # The API server drops an empty list, and would always show a difference from the file.
     if not entry["additionalPrinterColumns"]:
         del entry["additionalPrinterColumns"]
     if version.deprecated:
@@ -396,7 +399,7 @@ def _columns(resource: Resource, shape: TypeShape, schema: Schema) -> list[dict[
         if own.priority:
             column["priority"] = own.priority
         columns.append(column)
-    # Age comes last in every table of kubectl.
+    # As in every kubectl table, Age comes last.
     return sorted(columns, key=lambda column: column["jsonPath"] == _AGE)
 
 

@@ -120,7 +120,7 @@ def build_example_fields(fields: Sequence[Field], least: int = 0) -> dict[str, A
         value = None if len(chosen) >= least or field.required else example_of(field)
         if value is not None and not any(find_value_errors(value, field.schema)):
             chosen[field.name] = value
-    # In the order of the fields.
+    # Keeps the order of the fields.
     return {field.name: chosen[field.name] for field in fields if field.name in chosen}
 
 
@@ -143,7 +143,7 @@ def _strings(schema: Schema) -> Iterator[str]:
 
 
 def _integer(schema: Schema) -> int:
-    # Limits of integers may be fractions, and YAML has infinite numbers.
+    # The limits of integers may be fractions, and YAML has infinite numbers.
     candidates = [math.ceil(value) for value in _numbers(schema, 1) if math.isfinite(value)]
     return _first_valid(schema, candidates)
 
@@ -171,7 +171,7 @@ def _numbers(schema: Schema, step: float) -> Iterator[float]:
         first = 0 if low is None else _quotient(low, multiple)
         yield from ((first + count) * multiple for count in range(_TRIES))
     yield value
-    # The API server keeps the limits as floats of 64 bits.
+    # The API server stores limits as 64-bit floats.
     yield from (float(bound) for bound in (low, high) if bound is not None)
     if low is not None and high is not None:
         yield low + (high - low) / 2
@@ -193,7 +193,7 @@ def _first_valid(schema: Schema, candidates: Iterable[_T]) -> _T:
 def _array(schema: Schema) -> list[Any]:
     items = schema.get("items", {})
     least = int(schema.get("minItems", 0))
-    # One item, even if none is required: an empty list in a sample shows nothing.
+    # One item even if none is required, because an empty list in a sample shows nothing.
     count = max(least, min(1, int(schema.get("maxItems", 1))))
     keys = schema.get("x-kubernetes-list-map-keys", ())
     distinct = schema.get("x-kubernetes-list-type") == "set"
@@ -242,7 +242,7 @@ def _variations(schema: Schema, value: str) -> Iterator[str]:
         (f"{value}{new}" for new in _CHARACTERS),
         two,
     )
-    # Bounded: a pattern may allow fewer different values than the list needs.
+    # Limited, because a pattern may allow fewer different values than the list needs.
     for text in islice(tried, _TRIES * 10):
         if text not in seen and not any(find_value_errors(text, schema)):
             seen.add(text)

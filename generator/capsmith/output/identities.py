@@ -22,7 +22,7 @@ def list_standalone_identities(component: Component) -> list[Resource]:
 def list_kinds_with_ids(component: Component) -> list[Resource]:
     """Return the kinds with an external id or account that only the manager may write."""
     found = [each for each in component.resources if each.role in _WITH_IDS]
-    # A control plane that consists of Machines has nothing in the infrastructure itself.
+    # A control plane that consists of Machines has no infrastructure of its own.
     return found + [each for each in component.role(Role.CONTROL_PLANE) if each.bootstrap is None]
 
 

@@ -59,7 +59,7 @@ ALERTS: Final = (
         "critical",
         "5m",
         "No manager holds the lease {{ $labels.name }}: nothing is reconciled.",
-        # The maximum, because all replicas but the leader report 0.
+        # The maximum, because all replicas except the leader report 0.
         "max by (name) (leader_election_master_status{JOB}) == 0",
         needs_leader=True,
     ),
@@ -68,8 +68,8 @@ ALERTS: Final = (
         "critical",
         "5m",
         "Reconciles of {{ $labels.controller }} run, and none has ended for 15 minutes.",
-        # An idle controller ends no reconcile either, and a long one is no problem while others
-        # end.
+        # An idle controller also ends no reconciles, and a long reconcile is no problem while
+        # others end.
         "sum by (controller) (min_over_time(reconciles_active{JOB}[15m])) > 0"
         " and sum by (controller) (increase(reconcile_duration_seconds_count{JOB}[15m])) == 0",
     ),
@@ -292,7 +292,7 @@ def _panel(number: int, panel: Panel, component: Component) -> Mapping[str, Any]
         "targets": [
             {
                 "refId": "ABC"[index],
-                # Without braces: clusterctl would take ${...} for a variable of its own.
+                # Without braces, because clusterctl would treat ${...} as its own variable.
                 "expr": _selecting(query, component).replace("RANGE", "$__rate_interval"),
                 "legendFormat": legend,
             }

@@ -33,14 +33,14 @@ def sample(pattern: str, minimum: int = 0, maximum: int = _LONGEST) -> str:
 
     Raises NoSample if no such string is found.
     """
-    # Unbounded repetitions grow together until the string is long enough: the shortest sample is
-    # the most readable, and most patterns are satisfied by the first one.
+    # Unbounded repetitions grow together until the string is long enough.  The shortest sample is
+    # the most readable, and for most patterns the first attempt is sufficient.
     for extra in range(min(max(minimum, 8), _LONGEST) + 1):
         text = _Sampler(pattern, extra).text()
         if len(text) > maximum:
             break
-        # Checked again, because anchors and alternatives in the middle are only roughly understood
-        # above.
+        # Checked again, because anchors and alternatives in the middle are only handled
+        # approximately.
         if len(text) >= minimum and _found(pattern, text):
             return text
     raise NoSample(pattern)
@@ -78,7 +78,7 @@ class _Sampler:
         return self._pattern[self._at - 1]
 
     def _alternatives(self) -> str:
-        # The first alternative is taken; the others are only read, to find the end of the group.
+        # The first alternative is used; the others are only read to find the end of the group.
         first = self._sequence()
         while self._peek() == "|":
             self._take()
@@ -111,7 +111,7 @@ class _Sampler:
     def _group(self) -> str:
         flags = _FLAGS.match(self._pattern, self._at)
         if flags is not None:
-            # A sample without regard to the flags is checked at the end, as any other.
+            # Flags are ignored here, but like any other sample, the result is checked at the end.
             self._at = flags.end()
             return ""
         if self._pattern.startswith("?:", self._at):

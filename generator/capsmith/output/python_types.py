@@ -79,14 +79,14 @@ class ClassBuilder:
     @property
     def finished(self) -> tuple[PythonClass, ...]:
         """Return the classes built so far. Each comes after the classes that it uses."""
-        # A class is finished, and so put into the dictionary, after those that its fields need.
+        # A class is finished, and therefore added, after the classes that its fields need.
         return tuple(self.classes.values())
 
     def add(self, name: Identifier, docstring: str, members: Iterable[Member]) -> Identifier:
         """Add a dataclass and one for each nested object. Return the unique name of the first."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
-        # Before the fields, which add nested classes: the name is taken from now on.
+        # Before the fields, which add nested classes: from now on, the name is taken.
         self.members[unique] = known
         fields = tuple(self._field(unique, member) for member in known)
         self.classes[unique] = PythonClass(unique, _docstring(docstring), fields)
@@ -221,8 +221,7 @@ def _unused(name: str, taken: Iterable[str]) -> str:
 
 def _assignment(member: Member, default: str) -> SafeText:
     arguments = []
-    # A dataclass refuses mutable defaults, and an instance as a default would be shared by all
-    # objects.
+    # A dataclass refuses mutable defaults, and a default instance would be shared by all objects.
     mutable = default.startswith("{") or (default.endswith(")") and not default.startswith("("))
     if default == "{}":
         arguments.append("default_factory=dict")
@@ -268,7 +267,7 @@ def _docstring(text: str) -> SafeText:
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if not plain:
         return SafeText("")
-    # No backslash escapes anything, and no quote can end the docstring.
+    # Backslashes are escaped, and no quote can end the docstring.
     plain = plain.replace("\\", "\\\\").replace('"', "'")
     plain = plain if plain.endswith((".", "!", "?")) else plain + "."
     lines = textwrap.wrap(plain, _WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -390,8 +389,8 @@ def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, .
 def generate_version_module(converted: ConvertedVersion) -> PythonModule:
     """Return a module with a version's classes and the types that author functions return."""
     classes: list[PythonClass] = []
-    # One builder for spec and status, so that a nested class has one name in the module even if
-    # both parts contain an object of the same name.
+    # One builder for spec and status, so that nested classes have unique names in the module even
+    # if both parts contain an object of the same name.
     spoke = ClassBuilder()
     for part in converted.version.parts:
         if not part.spoke:

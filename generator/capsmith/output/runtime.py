@@ -143,7 +143,7 @@ def _text(path: str, library: Library, carried: Set[str]) -> str:
         module = found["module"].replace(".", "/")
         if carried.isdisjoint((f"{module}.py", f"{module}/__init__.py")):
             text = text.replace(found[0], "")
-            # A name that stays in `__all__` without its import would make `import *` fail.
+            # A name left in `__all__` without its import would make `import *` fail.
             for name in _NAME.findall(found["names"]):
                 text = text.replace(f'    "{name}",\n', "")
     return text
@@ -177,7 +177,7 @@ def parse_record(record: str) -> dict[str, str]:
     for path, value in files.items():
         if not path.startswith(f"{FOLDER}/") or not isinstance(value, str):
             raise ValueError(f"{path} is not in {FOLDER}")
-        # Raises ValueError for a path that leaves the repository: the record may come from
+        # Raises ValueError for a path outside the repository, because the record may come from
         # anywhere.
         RelativePath(path)
     return {**files, RECORD: digest(record)}
@@ -232,7 +232,7 @@ def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> boo
         if not runtime.legacy:
             return False
         folders.append(path.rpartition("/")[2].removesuffix(".py"))
-    # A module may belong to several slices: one of them suffices to need it.
+    # A module may belong to several slices, any of which is sufficient to need it.
     owners = {name for name, each in slices.items() if path in each.modules}
     carried = set(runtime.slices)
     return set(folders) & set(slices) <= carried and (not owners or not owners.isdisjoint(carried))

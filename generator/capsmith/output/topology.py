@@ -177,8 +177,8 @@ def build_topology(
     cluster_template = component.find_template(cluster)
     machine = _kind_at(place, component.role(Role.INFRA_MACHINE))
     machine_template = _kind_at(place, component.role(Role.INFRA_MACHINE_TEMPLATE))
-    # A variable is defined once in a ClusterClass, and `builtin` is core's: such names get the kind
-    # as their prefix.
+    # A variable is defined only once in a ClusterClass, and `builtin` belongs to core, so such
+    # names get the kind as a prefix.
     shared = _names(cluster) & _names(machine) | _RESERVED
     control_plane = _own(provider, Role.CONTROL_PLANE)
     suppliers = [cluster, *([control_plane.object] if control_plane else ())]
@@ -225,7 +225,8 @@ def _flavored(provider: Provider, flavor: str) -> Own | None:
 
 
 def _kind_at(place: int, kinds: tuple[Resource, ...]) -> Resource:
-    # The last kind serves all further places: there may be fewer machine kinds than cluster kinds.
+    # The last kind is used for all further places, because there may be fewer machine kinds than
+    # cluster kinds.
     return kinds[min(place, len(kinds) - 1)]
 
 
@@ -262,7 +263,7 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     spec = {**contract, **build_example_fields(resource.spec_fields, least), **reference}
     if resource.contract_fields is None:
         return spec
-    # The author has changed the schemas of contract fields, so that their examples may not fit.
+    # The author has changed the schemas of contract fields, so their examples may not be valid.
     schema = build_spec_schema(resource, resource.storage_version)
     return dict(fit_example(schema, spec))
 
@@ -293,7 +294,7 @@ def _source_reference(resource: Resource, provider: Provider) -> dict[str, Any]:
 def _admitted_namespaces(provider: Provider) -> dict[str, Any]:
     """Return the allowed namespaces: all only if a cluster-scoped kind uses identities."""
     users = (each for each in provider.resources if _identity_reference(each, provider))
-    # Access to credentials is given to as few namespaces as the samples need.
+    # As few namespaces as the samples need get access to credentials.
     return {"list": ["default"]} if all(each.namespaced for each in users) else {}
 
 

@@ -131,16 +131,16 @@ def _change(
     """Return the change limited to fields that the kind has, as many are optional, or None."""
     old = has_path(_path(change.old, is_template), old_schema)
     new = has_path(_path(change.new, is_template), new_schema)
-    # A field at the same path with the same value needs no conversion: what no rule mentions is
+    # A field with the same path and value needs no conversion, because everything without a rule is
     # copied.
     if not (old or new) or (old == new and change.conversion is FieldConversion.AS_IS):
         return None
     if (change.old and change.new) and not (old and new):
-        # The shapes share a place where only one of them has this field.
+        # Both shapes have the same place if only one of them has this field.
         if has_path(old, new_schema) or has_path(new, old_schema):
             return None
         return ShapeChange(old, new, FieldConversion.NONE.value, False)
-    # A kind may keep a field that the contract has moved, such as status.ready.
+    # A kind may keep a field that the contract moved, such as status.ready.
     kept = bool(new) and old != new and bool(has_path(old, new_schema))
     stays = change.kind is ChangeKind.COPIED or kept
     return ShapeChange(old, new, change.conversion.value, stays)

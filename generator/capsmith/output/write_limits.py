@@ -63,7 +63,7 @@ def list_absent_fields(resource: Resource) -> tuple[str, ...]:
     """
     if resource.contract_fields is None:
         return ()
-    # No controller writes the spec of a template, whose fields are one level deeper.
+    # No controller writes the spec of a template, and its fields are one level deeper.
     parts = ("status",) if resource.role.is_template else ("spec", "status")
     version = resource.storage_version
     built = {

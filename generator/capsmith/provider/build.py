@@ -135,7 +135,7 @@ def _resources(
     Each kind is followed by its template.
     """
     kinds = draft.kinds_of(section.section)
-    # The order shows in generated files: a kind that is added must not move the others.
+    # The order is visible in generated files, and a new kind must not move the others.
     for role in _ORDER:
         for kind in kinds:
             if kind.spec.implements == role:

@@ -59,8 +59,8 @@ def complete_schema(own: Schema, contract: Schema) -> dict[str, Any]:
     writes.
     """
     merged = {"description": contract["description"], **own} if "description" in contract else own
-    # The order of keys shows in the CRD: with the contract's order, an author's schema that changes
-    # one limit is a diff of one line.
+    # The order of keys is visible in the CRD: in the contract's order, a schema that changes one
+    # limit results in a one-line diff.
     found = _in_order(merged, contract)
     if "properties" in contract and "additionalProperties" not in own and not own.get(_OPEN):
         theirs, mine = contract["properties"], own.get("properties", {})

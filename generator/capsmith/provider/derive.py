@@ -90,7 +90,7 @@ _OFF_BY_DEFAULT = frozenset(
 _WITHOUT_FIELD = {"InfraCluster": (WORKLOAD_CLIENT,), "InfraMachine": (WORKLOAD_CLIENT,)}
 """Features that have no field in the contract, by role."""
 _OFF_BY_SHAPE = {
-    # The InfraCluster gives the endpoint of machines, the control plane itself that of a service.
+    # The InfraCluster provides the endpoint for machines; a managed control plane provides its own.
     ("ControlPlane", False): frozenset({"controlPlaneEndpoint"}),
     ("ControlPlane", True): frozenset({"machines", "replicas", "rolloutAfter"}),
     ("InfraMachinePool", False): frozenset({"machines"}),
@@ -108,7 +108,7 @@ def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> froze
     managed = switched.get(MANAGED, False)
     off = _OFF_BY_DEFAULT | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
     off |= {RECORDED} if has_own_records(described) else frozenset()
-    # A feature that no contract of the provider knows stays off, whatever the author switched; a
+    # A feature that none of the provider's contracts has stays off, whatever the author chose; a
     # check reports it.
     known = _known_features(described.implements, contracts)
     return frozenset(feature for feature in known if switched.get(feature, feature not in off))
@@ -167,7 +167,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
     Never fails: every spec that the model accepts has a draft, whose errors the checks report.
     """
     path = [segment for segment in urlsplit(spec.repository).path.split("/") if segment]
-    # The normalized name of a Python distribution (PEP 503): lower case, single hyphens.
+    # The normalized name of a Python distribution (PEP 503): lower case with single hyphens.
     distribution = re.sub(r"[^a-z0-9]+", "-", path[-1].lower()).strip("-")
     title = spec.title or _title(spec.name)
     sections = tuple(each for each in SECTION_TYPES.values() if spec.has(each.section))
@@ -216,7 +216,7 @@ def _description(sections: Iterable[SectionType], title: str) -> str:
 def _environment_prefix(name: str) -> str:
     """Convert a name to an environment variable prefix: ``acme-cloud`` -> ``ACME_CLOUD``."""
     text = name.upper().replace("-", "_")
-    # A shell does not accept a variable that begins with a digit.
+    # Shell variables cannot start with a digit.
     return f"_{text}" if text[0].isdigit() else text
 
 
@@ -225,7 +225,7 @@ def _image(spec: ProviderSpec, path: list[str]) -> str:
     if spec.image is not None:
         return spec.image
     host = urlsplit(spec.repository).netloc.lower()
-    # GitLab's registry has a folder for each project, the others have one for each owner.
+    # GitLab's registry has a folder for each project, and the others have one for each owner.
     parts = path if host == "gitlab.com" else path[:-1]
     organisation = "/".join(parts).lower()
     return f"{_REGISTRIES.get(host, host)}/{organisation}/cluster-api-{spec.name}-controller"
@@ -248,8 +248,8 @@ def _api_versions(spec: ProviderSpec) -> tuple[DraftVersion, ...]:
     only = spec.contracts[0] if len(set(spec.contracts)) == 1 else ""
     written = spec.api_versions or (DEFAULT_API_VERSION,)
     named = {each if isinstance(each, str) else each.name for each in written}
-    # Once one version says anything of storage the author decides it for all of them; that exactly
-    # one is the storage version is a check.
+    # If any version says which one is stored, the author decides this for all of them; a check
+    # verifies that exactly one is.
     newest = ""
     if all(isinstance(each, str) or each.storage is None for each in written):
         newest = max(named, key=version_order)
@@ -287,7 +287,8 @@ def _kinds(
     groups: Mapping[str, str],
     names: frozenset[str],
 ) -> tuple[DraftKind, ...]:
-    # API versions may follow a contract that is no longer served, as stored objects still do.
+    # API versions may follow a contract that is no longer served, because objects may still be
+    # stored in it.
     own = {*spec.contracts, *(version.contract for version in api_versions)}
     followed = [contract for version, contract in contracts.items() if version in own]
     given = {
@@ -340,7 +341,7 @@ def _short_names(kind: str, described: KindSpec, taken: frozenset[str]) -> tuple
         return described.short_names
     suffix, short = _SHORT.get(described.implements, ("", ""))
     stem = kind.removesuffix(suffix).lower()
-    # kubectl resolves a name to one kind only, so a short name that is taken cannot be used: the
+    # kubectl resolves a name to only one kind, so a short name that is taken cannot be used. The
     # kind then has none, as if there were no convention.
     if not suffix or not kind.endswith(suffix) or not stem or stem + short in taken:
         return ()

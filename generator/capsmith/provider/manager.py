@@ -93,7 +93,7 @@ def default_of(flag: FlagSpec) -> str | int | float | bool | None:
 
 def has_variable(flag: FlagSpec) -> bool:
     """Return whether a clusterctl variable sets a flag."""
-    # clusterctl requires a value for a variable whose default is empty.
+    # clusterctl requires a value for a variable with an empty default.
     return flag.variable if flag.variable is not None else default_of(flag) != ""
 
 
@@ -124,7 +124,7 @@ def build_manager(spec: ManagerSpec | None, environment_prefix: str) -> Manager:
 
 def _build_flag(name: str, spec: FlagSpec, environment_prefix: str) -> ManagerFlag:
     written = default_of(spec)
-    # A check reports what is missing or is not a duration.
+    # A check reports missing values and invalid durations.
     default = parse_duration(str(written)) if spec.type == "duration" else written
     assert default is not None, name
     is_number = spec.type == "number" and not isinstance(default, str | bool)

@@ -15,9 +15,9 @@ from typing import Final
 from capsmith.safetext import Identifier
 
 
-# Cluster API computes the name of a CRD from its kind with the Go library gobuffalo/flect
-# (CRD-02), so these tables hold what that library (v1.0.3) answers, its oddities included: they
-# are not a description of English and must not be improved.
+# Cluster API computes a CRD's name from its kind with the Go library gobuffalo/flect (CRD-02).
+# These tables reproduce that library (v1.0.3), including its oddities: they do not describe English
+# and must not be improved.
 def _pairs(table: str) -> tuple[tuple[str, str], ...]:
     """Parse pairs such as ``singular:plural``; a single word is its own plural."""
     split = (entry.partition(":") for entry in table.split())
@@ -179,7 +179,7 @@ def _rules() -> tuple[tuple[str, str], ...]:
 
 def _ordered_rules() -> Iterator[tuple[str, str]]:
     """Yield plural rules; endings that are already plural come before those to replace."""
-    # The library that core uses prepends rules while it loads, so a later word is tried first.
+    # The library that core uses prepends rules while loading, so later words are tried first.
     for singular, plural in reversed(WORDS):
         if singular not in ALONE:
             yield plural, plural

@@ -89,9 +89,9 @@ def _fields(fields: Mapping[str, FieldLike] | None, exact: bool) -> dict[str, Ow
     }
 
 
-# A template has what its kind has (CRD-07), but where it has its own. Rules that compare with the
-# value before are not in a template unless the author wants them: core's dry runs change
-# templates, and the API server cannot tell those from real changes (IM-14).
+# A template has its kind's settings (CRD-07), except where it has its own.  Rules that compare with
+# the old value are left out of templates unless the author requests them: core's dry runs change
+# templates, and the API server cannot distinguish these from real changes (IM-14).
 def build_template(
     kind: Resource, described: KindSpec, name: str, versions: tuple[ApiVersion, ...]
 ) -> Resource:
@@ -330,7 +330,7 @@ def _build_resource(kind: DraftKind, draft: Draft, versions: Versions) -> Resour
         resource = resource._replace(namespaced=kind.namespaced, plural=DnsLabel(kind.plural))
     if described.versions is None:
         return resource
-    # Last: a version repeats whatever it does not mention from the resource as it is now.
+    # Last, because a version repeats everything that it does not mention from the current resource.
     own = {
         version: _version_fields(written, resource, kind, draft)
         for version, written in described.versions.items()
@@ -360,7 +360,7 @@ def _version_fields(
         contract = convert_contract_fields(written.contract_fields)
     columns = convert_columns(written.printer_columns)
     if written.printer_columns is None:
-        # A column of a field that the version lacks would be empty in it.
+        # A column for a field that the version lacks would be empty.
         missing = {f".spec.{name}" for name in _missing_names(resource.spec_fields, spec)}
         missing |= {f".status.{name}" for name in _missing_names(resource.status_fields, status)}
         columns = tuple(

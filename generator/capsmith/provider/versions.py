@@ -22,7 +22,7 @@ def version_order(name: str) -> tuple[int, int, int]:
 
     Alpha sorts before beta, beta before GA, and equal stages sort by number.
     """
-    # Only for names that the model has accepted, such as `v1`, `v1alpha1` or `v1beta1`.
+    # Only for names that the model accepted, such as `v1`, `v1alpha1` or `v1beta1`.
     major, *stage = re.findall(r"alpha|beta|\d+", name)
     if not stage:
         return 2, int(major), 0
@@ -124,11 +124,11 @@ def has_same_type(one: Schema, other: Schema) -> bool:
     """
     if any(one.get(key) != other.get(key) for key in _TYPE_KEYS):
         return False
-    # A value that only one version allows must be converted to another one.
+    # A value that only one version allows must be converted to a different one.
     if _choices(one) != _choices(other):
         return False
-    # A property that only one version requires may be absent in the other: the author's code has to
-    # fill it in, as for a property of another type.
+    # A property that only one version requires may be absent in the other, so the author's code
+    # must fill it in, as for a property of another type.
     if set(one.get("required", ())) != set(other.get("required", ())):
         return False
     return _have_same_values(one, other, "properties") and all(

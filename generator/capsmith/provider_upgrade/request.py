@@ -129,7 +129,7 @@ def _drop(name: str, draft: Draft, reporter: PathReporter) -> None:
         reporter.add_error("drop-unknown", message, f"Use one of: {join_names(versions)}.")
         return
     version, index = versions[name]
-    # A version stops being stored and served in one release, and is removed in a later one: in
+    # A version stops being stored and served in one release, and is removed in a later one. In
     # between, managers rewrite the objects that are stored in it.
     if version.storage:
         message = f"{quote(name)} is the storage version"
@@ -209,8 +209,8 @@ def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> 
     contracts = set(request.contracts or draft.spec.contracts)
     if contracts == set(draft.spec.contracts) and not request.drop:
         return {}
-    # From the document, not from the draft: entries keep the author's spelling, and defaults that
-    # were never written are not written now.
+    # From the document and not from the draft, so that entries keep the author's spelling and
+    # defaults are not written out.
     items: Items = list(document.data.get("apiVersions") or [DEFAULT_API_VERSION])
     versions = draft.api_versions
     if request.drop:
@@ -274,7 +274,7 @@ def _releases(request: UpgradeRequest, contract: str, present: Mapping[str, str]
     Existing series never change (CC-09).
     """
     series = request.release or increment_series(present)
-    # A single entry shows no order: the new one goes last.
+    # A single entry shows no order, so the new one goes last.
     order = [series_order(name) for name in present]
     falling = len(order) > 1 and order == sorted(order, reverse=True)
     return {series: contract, **present} if falling else {**present, series: contract}

@@ -52,7 +52,7 @@ def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | No
     """
     followed = [*provider.former_contracts, *provider.contracts]
     names = sorted({contract.version for contract in followed})
-    # A provider that has followed more than two contracts is at the last of its steps.
+    # A provider that has followed more than two contracts is at the last step.
     if len(names) > 1:
         by_name = {contract.version: contract for contract in followed}
         return Step(by_name[names[-2]], by_name[names[-1]])

@@ -118,7 +118,7 @@ def validate_document(document: Document) -> Parsed:
 def translate(error: ErrorDetails, document: Document) -> Finding | None:
     """Convert a pydantic error to a finding, or to None if another error already explains it."""
     is_key = error["loc"][-1:] == ("[key]",)
-    # pydantic puts the tags of unions into the location, although they are in no file.
+    # pydantic adds the tags of unions to the location, although they are in no file.
     path: Path = tuple(part for part in error["loc"] if part not in _TAGS)
     where = document.key(path) if is_key else document.value(path)
     kind = error["type"]
@@ -174,7 +174,7 @@ def _missing(path: Path, document: Document) -> Finding:
 
 def _wrong_type(path: Path, must: str, document: Document) -> Finding:
     value = _at(document.data, path)
-    # Typical traps of YAML first: `version: 1.30` is a number, and `flag: "true"` is a string.
+    # Typical YAML pitfalls first: `version: 1.30` is a number, and `flag: "true"` is a string.
     hint = "Run `capsmith schema` to see what is allowed here."
     raw = document.raw(path)
     if "a string" in must and raw and not isinstance(value, str):

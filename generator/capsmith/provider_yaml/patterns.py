@@ -18,7 +18,7 @@ _ASCII = {
     "W": "[^0-9A-Za-z_]",
     "s": r"[\t\n\f\r ]",
     "S": r"[^\t\n\f\r ]",
-    # Word boundaries too: RE2 knows letters of ASCII only.
+    # Includes word boundaries: RE2 only knows ASCII letters.
     "b": r"(?-u:\b)",
 }
 _TOKEN = re.compile(
@@ -39,13 +39,13 @@ _FOREIGN_ESCAPE = re.compile(r"\\([1-9]|[kguUZG<>])")
 
 def explain_refusal(pattern: str) -> str:
     """Return the reason why the API server would refuse ``pattern``; empty if it accepts it."""
-    # The engine here would accept some of these with another meaning, or refuse them with a message
-    # about its own syntax.
+    # The engine used here would accept some of these with a different meaning, or refuse them with
+    # a message about its own syntax.
     for escape in re.findall(r"\\.", pattern, re.DOTALL):
         if _FOREIGN_ESCAPE.match(escape):
             known = "back-references are" if escape[1].isdigit() or escape[1] in "kg" else "it is"
             return f"`{escape}`: {known} not supported"
-    # Inside a class in brackets and after a backslash, parentheses and repetitions mean themselves.
+    # Inside brackets and after a backslash, parentheses and repetition operators are literal.
     bare = _ESCAPE_OR_CLASS.sub("x", pattern)
     for foreign, why in _FOREIGN:
         if foreign.search(bare):
@@ -77,7 +77,7 @@ def has_match(pattern: str, text: str) -> bool:
 
 def _most_repeats(bare: str) -> int:
     """Return the greatest product of nested counted repetitions, which RE2 limits."""
-    # RE2 expands x{1000}: it refuses a product of nested counts that would expand to more.
+    # RE2 expands x{1000}, and refuses nested counts with a larger product.
     open_groups = [1]
     last = 1
     for token in re.findall(r"[()]|\{\d+(?:,\d*)?\}|[^(){]+|\{", bare):

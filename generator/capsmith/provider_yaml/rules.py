@@ -62,7 +62,7 @@ def check_rules(field: FieldSchema, schema: Mapping[str, Any], reporter: PathRep
         _report_cost(field, schema, reporter)
 
 
-# Cost grows with the size of what is compared or searched; of a whole object, the API server
+# The cost grows with the size of the compared or searched value; for whole objects, the API server
 # assumes a constant.
 _COSTLY = re.compile(
     r"(?<![\w.])(?:self\s*[!=]=\s*oldSelf|oldSelf\s*[!=]=\s*self)(?![\w.\[(])"

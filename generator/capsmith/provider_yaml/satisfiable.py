@@ -36,7 +36,7 @@ def _find_step(schema: _Schema) -> Fraction | None:
     step = Fraction(str(multiple)) if multiple is not None and multiple > 0 else None
     if schema.get("type") != "integer":
         return step
-    # Of the multiples of 3/2, the integers are the multiples of 3.
+    # Among the multiples of 3/2, the integers are the multiples of 3.
     return Fraction(step.numerator) if step is not None else Fraction(1)
 
 
@@ -48,7 +48,7 @@ def _find_number(schema: _Schema, key: str) -> int | float | None:
 
 def explain_few_properties(schema: _Schema) -> str:
     """Explain why no object can have ``minProperties`` properties; return "" if an object can."""
-    # Alternatives such as anyOf have no type, and their properties are not all that there are.
+    # Alternatives such as anyOf have no type, and do not list all properties.
     properties = schema.get("properties") if schema.get("type") == "object" else None
     is_open = "additionalProperties" in schema or schema.get("x-kubernetes-preserve-unknown-fields")
     least = schema.get("minProperties", 0)

@@ -116,7 +116,7 @@ def _map_key(key: str, items: FieldSchema, reporter: PathReporter) -> None:
     if schema.get("nullable"):
         message = f"{quote(key)} identifies items, so it cannot be null"
         reporter.add_error("schema-list-map-keys", message, "Remove nullable.")
-    # Server-side apply could not tell two items apart that both lack the key.
+    # Server-side apply could not distinguish two items that both lack the key.
     if key not in list_required(items) and "default" not in schema:
         message = f"{quote(key)} identifies items, so it must be required or have a default"
         reporter.add_error(
@@ -144,8 +144,8 @@ _LIMITS = """
 _ALLOWED = frozenset(_LIMITS.split()) | frozenset(JUNCTORS)
 
 
-# Limits that allOf, anyOf, oneOf and not combine have no types, defaults or descriptions of their
-# own in a structural schema: the field beside them declares all that they mention.
+# In a structural schema, limits in allOf, anyOf, oneOf and not have no types, defaults or
+# descriptions: the field next to them declares everything that they mention.
 def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report limits and patterns that the API server refuses or that no value can satisfy.
 
@@ -348,8 +348,9 @@ def _field(field: FieldLike, reporter: PathReporter) -> None:
 def _below(field: FieldSchema, reporter: PathReporter) -> None:
     for name, below in (field.properties or {}).items():
         _field(below, reporter.at("properties", name))
-    # oldSelf exists only where the API server can pair an old with a new value: properties by name,
-    # items of a list of type map by key.  Items of other lists have none, nor has anything in them.
+    # oldSelf exists only if the API server can pair an old value with a new one: properties by
+    # name, and items of a list of type map by key.  Items of other lists, and everything in them,
+    # have none.
     if field.items is not None:
         correlated = reporter.correlated and field.list_type == "map"
         bounded = reporter.bounded and field.max_items is not None
@@ -393,7 +394,7 @@ def _keywords(field: FieldSchema, reporter: PathReporter) -> None:
 def _object(field: FieldSchema, reporter: PathReporter) -> None:
     properties = field.properties or {}
     if field.properties is not None and field.additional_properties is not None:
-        # JSON Schema allows both together; structural schemas do not.
+        # JSON Schema allows both together, but structural schemas do not.
         message = "properties and additionalProperties exclude each other"
         hint = "Move the free keys into a separate field."
         reporter.add_error("schema-object", message, hint, "additionalProperties")
@@ -418,7 +419,8 @@ def _enum(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) ->
         if any(is_same_json(value, other) for other in seen):
             message = f"duplicate enum value {quote(str(value))}"
             reporter.add_error("schema-enum", message, "Keep one.", "enum", index)
-        # Bounded, as each value is compared with all others: JSON values need not be hashable.
+        # Limited, because every value is compared with all others: JSON values need not be
+        # hashable.
         seen = [*seen, value][-200:]
         null = value is None and field.nullable
         if field.type is not None and not null and not is_of_type(value, field.type):
@@ -428,7 +430,7 @@ def _enum(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) ->
             )
             message = "a value in the enum has the wrong type"
             reporter.add_error("schema-enum", message, hint, "enum", index)
-    # Nullable does not extend the enum: the API server compares null with its values too.
+    # Nullable does not extend the enum: the API server also compares null with its values.
     if field.nullable and field.enum is not None and None not in field.enum:
         hint = f"Add null to {join_names(str(value) for value in field.enum[:3])}."
         reporter.add_error(

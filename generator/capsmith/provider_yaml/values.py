@@ -45,7 +45,7 @@ def is_date(text: str) -> bool:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         return False
     try:
-        # The year 0 is a leap year, as 2000 is.
+        # Like 2000, the year 0 is a leap year.
         date.fromisoformat(("2000" if text.startswith("0000") else text[:4]) + text[4:])
     except ValueError:
         return False
@@ -286,8 +286,8 @@ def _complete(limits: Schema, schema: Schema) -> Schema:
 
     The limits themselves do not declare fields.
     """
-    # Limits below allOf, anyOf, oneOf and not restrict what the field itself declares: they know
-    # neither nulls nor further properties, so both are left to the field.
+    # Limits in allOf, anyOf, oneOf and not restrict a field that is declared elsewhere: they do not
+    # declare nulls or further properties, so both are left to the field.
     complete = {**limits, "nullable": True, "x-kubernetes-preserve-unknown-fields": True}
     complete.pop("additionalProperties", None)
     for key in ("type", "x-kubernetes-int-or-string"):
@@ -335,8 +335,8 @@ def _is_multiple(value: int | float, step: int | float) -> bool:
     """Return whether the API server considers ``value`` a multiple of ``step``, with rounding."""
     if isinstance(value, int) and isinstance(step, int):
         return value % step == 0
-    # The same operations in the same order as go-openapi/validate: another order rounds
-    # differently, and a default that is accepted here would be refused there.
+    # The same operations in the same order as in go-openapi/validate: another order would round
+    # differently, and accept a default that the API server refuses.
     quotient = 1 / step * value if step < 1 else value / step
     if not math.isfinite(quotient):
         return False
@@ -367,7 +367,8 @@ def _object(value: Mapping[str, Any], schema: Schema, path: Path) -> Iterator[Mi
     if schema.get("x-kubernetes-embedded-resource"):
         properties, required = {**properties, **_EMBEDDED}, (*required, "apiVersion", "kind")
     for name in required:
-        # A default of its own does not help: the API server fills in none inside a default.
+        # A default of its own does not help, because the API server fills in no defaults inside a
+        # default.
         if name not in value:
             yield path, f"the required {quote(name)} is missing"
     rest = schema.get("additionalProperties")
@@ -397,7 +398,7 @@ def _size(size: int, schema: Schema, what: str, path: Path) -> Iterator[Mismatch
 
 
 def _repeats(items: list[Any]) -> bool:
-    # JSON values cannot be hashed, so each pair is compared; the limit keeps that affordable.
+    # JSON values are not hashable, so all pairs are compared; the limit keeps this affordable.
     return any(is_same_json(one, two) for i, one in enumerate(items[:200]) for two in items[:i])
 
 

@@ -77,11 +77,11 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     _check_draft(draft, contracts, top)
     for kind in draft.kinds:
         _check_kind(kind, draft, contracts, top.at(kind.section, kind.name))
-    # A draft with an error cannot be frozen: its names do not fit the types of a provider.
+    # A draft with errors cannot be frozen, because its names do not fit the types of a provider.
     if has_errors(findings):
         return Resolved(draft, None, tuple(findings))
     provider = build_provider(draft, contracts)
-    # These compile CEL against the schemas of CRDs, which only a valid provider has.
+    # These checks compile CEL against CRD schemas, which only a valid provider has.
     check_kind_rules(spec, provider, top)
     check_part_limits(spec, provider, top)
     return Resolved(draft, None if has_errors(findings) else provider, tuple(findings))

@@ -107,7 +107,7 @@ def propose_spec(options: ScaffoldOptions) -> Proposal:
     environment = create_env_with_context(context)
     text = environment.from_string(source).render(cookiecutter=answers)
     public = {key: answers[key] for key in _public(answers)}
-    # What equals its default was not decided by the user, and may follow from other answers again.
+    # An answer that equals its default was not chosen by the user, and may depend on other answers.
     typed = {
         key: answer
         for key, answer in public.items()
@@ -188,7 +188,7 @@ def _questions(defaults: Mapping[str, Any]) -> dict[str, Any]:
             default = defaults[key]
             if not isinstance(default, bool | list):
                 default = str(default)
-            # One at a time: a default of another template's may be no choice here.
+            # One at a time, because another template's default may not be a valid choice here.
             with contextlib.suppress(ValueError):
                 apply_overwrites_to_context(questions, {key: default})
     return questions
@@ -217,7 +217,7 @@ def _replayed(
     folder, name = (settings["replay_dir"], TEMPLATE) if file is None else (file.parent, file.name)
     try:
         kept = replay.load(folder, name)["cookiecutter"]
-        # Only answers: a replay file could also name extensions for Jinja to import.
+        # Only answers, because a replay file could also name extensions for Jinja to import.
         return {key: kept[key] for key in _public(questions) if key in kept}
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UnreadableInput(
@@ -256,7 +256,7 @@ def _verbatim(answer: str) -> str:
     """Return ``answer`` as a template that renders to it; Jinja normalises line endings too."""
     if answer.isprintable() and "{" not in answer:
         return answer
-    # cookiecutter renders overrides as templates: in this form no character of the answer is
+    # cookiecutter renders overrides as templates; in this form no character of the answer is
     # syntax.
     return '{{ "' + "".join(f"\\U{ord(character):08x}" for character in answer) + '" }}'
 

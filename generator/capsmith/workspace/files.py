@@ -39,11 +39,11 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
     This is a check, not a lock: a process that can write to the folder could replace a parent with
     a symlink between check and write.  Such a process needs no help from capsmith.
     """
-    # Some file systems ignore case: there .GIT is the same folder.
+    # On file systems that ignore case, .GIT is the same folder.
     if ".git" in path.lower().split("/"):
         raise make_refusal(path, "the path belongs to git")
     *parents, name = path.split("/")
-    # A string, not a Path: this runs several times for each file of a repository.
+    # A string and not a Path, because this runs several times for each file of a repository.
     place = str(folder)
     for parent in parents:
         place = f"{place}/{parent}"
@@ -54,7 +54,7 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
             raise make_refusal(path, f"the parent {parent} is a symlink")
         if not stat.S_ISDIR(kind):
             raise make_refusal(path, f"the parent {parent} is not a folder")
-    # A broken symlink counts as well: writing through it would create its target.
+    # A broken symlink counts too, because writing through it would create its target.
     kind = _kind(f"{place}/{name}")
     if kind is not None and stat.S_ISLNK(kind):
         raise make_refusal(path, "this is a symlink")
@@ -89,7 +89,7 @@ def make_refusal(path: str, why: str) -> Refused:
 
 def remove_empty_parents(folder: Path, target: Path) -> None:
     """Remove the empty parents of ``target`` below ``folder``. ``folder`` itself is kept."""
-    # The folder itself stays, however empty it is: the author created it.
+    # The folder itself stays even if it is empty, because the author created it.
     for parent in target.parents:
         if parent == folder:
             return
@@ -118,8 +118,8 @@ def write_synced(target: Path, content: bytes, permissions: int) -> None:
     with target.open("wb") as file:
         file.write(content)
         file.flush()
-        # Not by os.open: the umask would take permissions away, and a file that is already there
-        # would keep its own.
+        # Not with os.open: the umask would remove permissions, and an existing file would keep its
+        # own.
         target.chmod(permissions)
         os.fsync(file.fileno())
 
@@ -132,16 +132,16 @@ def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
     nothing may refer to them before this function returns.  Raises the error of the first failed
     write after all other writes have ended.
     """
-    # A file system commits files that are synced at the same time in one commit; one after the
-    # other, each file would wait for its own commit.
+    # A file system commits files that are synced at the same time together; if they were synced one
+    # after another, each file would wait for its own commit.
     waiting = list(files)
     for folder in dict.fromkeys(target.parent for target, _, _ in waiting):
         folder.mkdir(parents=True, exist_ok=True)
     # Shared by the threads without a lock: appending to a list is atomic, and only the first error
-    # and the fact that there is one matter.
+    # matters.
     failures: list[BaseException] = []
     shares = [waiting[start::_AT_ONCE] for start in range(min(_AT_ONCE, len(waiting)))]
-    # Threads suffice: the time goes into fsync, which releases the interpreter's lock.
+    # Threads are sufficient, because most of the time is spent in fsync, which releases the GIL.
     threads = [threading.Thread(target=_write_share, args=(each, failures)) for each in shares]
     try:
         for thread in threads:
@@ -172,8 +172,8 @@ def replace_file(target: Path, content: bytes) -> None:
 
     Concurrent calls must not have the same target, because they would share a temporary file.
     """
-    # In the same folder, as a rename across file systems would be a copy; synced before the rename,
-    # or the new name could lead to an empty file after a power loss.
+    # In the same folder, because a rename across file systems would be a copy.  Synced before the
+    # rename: otherwise the new name could refer to an empty file after a power failure.
     temporary = target.with_name(name_temporary(target.name))
     temporary.parent.mkdir(parents=True, exist_ok=True)
     write_synced(temporary, content, 0o644)
@@ -185,15 +185,16 @@ def create_file(target: Path, content: bytes) -> None:
 
     Raises FileExistsError if ``target`` exists.
     """
-    # Imported when it is used: most commands do without.
+    # Imported only if used, because most commands do not need it.
     import tempfile
 
-    # A name that no other process can guess or have: the folder may be shared, such as /tmp.
+    # A name that no other process can guess or use, because the folder may be shared, such as /tmp.
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     os.close(descriptor)
     try:
         write_synced(Path(name), content, 0o644)
-        # A rename would replace a file that another process has created since; a link fails.
+        # A rename would replace a file that another process has created in the meantime; a link
+        # fails.
         os.link(name, target)
     finally:
         os.unlink(name)
@@ -256,7 +257,7 @@ def remove_unchanged(target: Path, aside: Path, expected: str) -> bool:
     if digest_file(aside) == expected:
         return True
     if not _create(aside, target):
-        # The other program has written the file again: the newer one is its result.
+        # The other program has written the file again, and its newer version wins.
         aside.unlink(missing_ok=True)
     return False
 
@@ -264,7 +265,7 @@ def remove_unchanged(target: Path, aside: Path, expected: str) -> bool:
 def _create(staged: Path, target: Path) -> bool:
     """Move a file to a name that must be unused; return whether it was, or has the same content."""
     try:
-        # A rename would replace a file that another program creates at this moment.
+        # A rename would replace a file that another program creates at the same time.
         os.link(staged, target)
     except FileExistsError:
         return digest_file(target) == digest_file(staged)

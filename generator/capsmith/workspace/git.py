@@ -29,13 +29,13 @@ def list_uncommitted(folder: Path) -> tuple[str, ...]:
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
     """Return the output of a git command, or None if git or a work tree is missing."""
-    # Imported when git is asked: a first run does without.
+    # Imported only to run git, because a first run does not need it.
     import subprocess
 
-    # The folder decides, not what a hook that runs capsmith has in its environment.  Looking must
-    # not write, and starts no file system monitor.  Clean filters do run, because files of git-lfs
-    # would be reported as changed without theirs; only the configuration of this computer, which
-    # is not cloned, can name one.
+    # The folder decides, and not the environment of a hook that runs capsmith.  Looking must not
+    # write, and must not start a file system monitor.  Clean filters do run, because git-lfs files
+    # would otherwise be reported as changed; only this computer's configuration, which is not
+    # cloned, can name one.
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")
     } | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}

@@ -44,7 +44,7 @@ def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
 
 def is_abandoned(folder: Path) -> bool:
     """Return whether no run holds ``folder``. If a run created it, that run was killed."""
-    # Only an answer for now: who acts on it must be sure that no run takes up the folder again.
+    # The answer is a snapshot: callers must make sure that no run uses the folder again.
     try:
         with hold_folder(folder):
             return True
@@ -64,7 +64,8 @@ def convert_disk_errors(folder: Path) -> Iterator[None]:
         raise DiskError(
             "output-unwritable",
             f"cannot be used: {error.strerror or error}",
-            # Of a rename the second name is the file of the repository, the first a staged copy.
+            # For a rename, the second name is the repository's file, and the first is a staged
+            # copy.
             file=str(error.filename2 or error.filename or folder),
             hint="Free space or correct permissions, and run this again; it continues.",
         ) from error
@@ -72,7 +73,8 @@ def convert_disk_errors(folder: Path) -> Iterator[None]:
 
 def _opened(folder: Path) -> int | None:
     try:
-        # Only for reading: a folder cannot be opened for writing, and flock does not need it.
+        # Opened for reading, because a folder cannot be opened for writing, and flock does not need
+        # it.
         return os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except OSError:
         return None
@@ -89,6 +91,6 @@ def _locked(descriptor: int, writes: bool) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # The file system has no locks.  Refusing every run there would make capsmith useless on it.
+        # The file system has no locks.  Refusing every run would make capsmith useless on it.
         return True
     return True

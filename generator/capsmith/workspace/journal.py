@@ -134,14 +134,14 @@ class Journal:
         try:
             write_all(self._staged(path, file) for path, file in change.writes.items())
             paths = sorted({*change.writes, *change.removals})
-            # From the disk, not from memory: what was not written as intended must not be moved.
+            # Read from disk, not from memory: content that was not written as intended must not be
+            # moved.
             after = {path: digest_file(self._new(path)) for path in paths}
             before = {path: digest_file(resolve_inside(self._folder, path)) for path in paths}
             for path in paths:
                 if (read or {}).get(path, before[path]) != before[path]:
                     raise _saved(path)
-            # Copies, not moves: until the list is written, the files of the folder must stay where
-            # they are.
+            # Copies, not moves, because the files must stay in place until the list is written.
             write_all(self._kept(path) for path in _written(before))
             for path in _written(before):
                 if digest_file(self._old(path)) != before[path]:  # saved while it was copied
@@ -151,7 +151,7 @@ class Journal:
             self._note(_Pending(before, after))
         except BaseException:
             # Also on Ctrl-C, which can come right after the list was renamed into place: then the
-            # change is pending, and needs its stage.
+            # change is pending and needs its stage.
             if not (self._folder / _PENDING).exists():
                 self.clear()
             raise
@@ -174,8 +174,8 @@ class Journal:
             raise _edited(edited)
         if edited:
             self._undo_others(pending, edited)
-        # Removals come last: a file that moves to another path exists at both for a moment, but
-        # never at none.
+        # Removals come last, so that a file that moves to another path exists at both for a moment,
+        # but never at neither.
         for path in (*_written(pending.after), *_absent(pending.after)):
             if not self._move(path, pending.before[path], pending.after[path]):
                 self._undo_others(pending, path)
@@ -189,7 +189,7 @@ class Journal:
         pending = self._load()
         if not pending.undo:
             self._check_undoable(pending)
-            # Noted first: an undo that is interrupted must not be completed as a change.
+            # Recorded first, because an interrupted undo must not be completed as a change.
             self._note(_Pending(pending.before, pending.after, undo=True))
         self._undo(pending)
 
@@ -224,7 +224,8 @@ class Journal:
 
     def _undo_others(self, pending: _Pending, saved: str) -> NoReturn:
         """Undo a change except for a file that was saved meanwhile, and raise Refused."""
-        # The file is the author's now: it leaves the list, or undoing would meet it again.
+        # The file now belongs to the author, so it leaves the list: otherwise undoing would find it
+        # again.
         before, after = (
             {path: state for path, state in states.items() if path != saved}
             for states in (pending.before, pending.after)
@@ -242,7 +243,7 @@ class Journal:
         if not after:
             return self._remove(path, before)
         staged = self._new(path)
-        # An earlier attempt has moved it, or exchanged it for its former content.
+        # An earlier attempt has moved the file, or exchanged it for its former content.
         if not staged.is_file() or (before != after and digest_file(staged) == before):
             return True
         return self._place(staged, path, before, after)
@@ -255,7 +256,8 @@ class Journal:
         """
         target = resolve_inside(self._folder, path)
         if digest_file(target) == content:
-            # Exchanged by an earlier attempt, it would be the other content, with its permissions.
+            # After an exchange by an earlier attempt, it would be the other content with its
+            # permissions.
             if digest_file(source) == content:
                 permissions = read_permissions(source)
                 if permissions != read_permissions(target):  # only its owner may change them
@@ -265,8 +267,8 @@ class Journal:
         return replace_unchanged(source, target, expected)
 
     def _conclude(self) -> None:
-        # The list goes before the stage.  A kill between the two leaves leftovers that nothing
-        # refers to; in the other order it would leave a list that names missing files.
+        # The list is removed before the stage.  A kill in between leaves files that nothing refers
+        # to; in the other order it would leave a list that refers to missing files.
         (self._folder / _PENDING).unlink()
         self.clear()
 
@@ -285,14 +287,14 @@ class Journal:
             staged, there = digest_file(self._new(path)), digest_file(
                 resolve_inside(self._folder, path)
             )
-            # An earlier attempt has moved it, or exchanged it for the former content.  What is
-            # there need not be `after`: the author may have edited the new file since, which loses
-            # nothing.
+            # An earlier attempt has moved the staged file, or exchanged it for the former content.
+            # The file need not match `after`, because the author may have edited it since then,
+            # which loses nothing.
             if after and staged in ("", before) and staged != after and there != before:
                 continue
             if staged != after:
                 raise _damaged(path)
-            # A missing file has no edits that could be lost.
+            # A missing file has no edits to lose.
             if there not in ("", before, after):
                 return path
         return ""
@@ -300,8 +302,8 @@ class Journal:
     def _check_undoable(self, pending: _Pending) -> None:
         for path, before in pending.before.items():
             there = digest_file(resolve_inside(self._folder, path))
-            # A file that is neither old nor new was edited by the author, and undoing would lose
-            # the edit.
+            # If a file is neither old nor new, the author edited it, and undoing would lose the
+            # edit.
             if there not in ("", before, pending.after[path]):
                 raise _edited(path)
             if there != before and before != digest_file(self._old(path)):
@@ -314,7 +316,7 @@ class Journal:
         file = resolve_inside(self._folder, _PENDING)
         try:
             document = json.loads(file.read_bytes())
-            # The list comes from the repository, which may be a stranger's: its paths are validated
+            # The list comes from the repository, which may be anyone's, so its paths are validated
             # like input.
             before, after = (_states(document[key]) for key in ("before", "after"))
             if before.keys() != after.keys():

@@ -64,13 +64,13 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
     UnreadableInput if kustomize fails, or if it would have to download something.
     """
     _refuse_remote(folder)
-    # Imported when it is run: most commands do without.
+    # Imported only if used, because most commands do not need it.
     import subprocess
 
     with tempfile.TemporaryDirectory(prefix="capsmith-") as name:
-        # Whatever the check above does not know: kustomize finds no git, and no way to a server.
+        # A safeguard for anything the check above misses: kustomize finds neither git nor a server.
         environment = {**os.environ, **_NOWHERE, "PATH": name}
-        # No option of the command line adds origins, only a kustomization above the author's.
+        # No command line option adds origins, only a kustomization around the author's.
         above = Path(name).resolve()
         path = os.path.relpath(folder.resolve(), above)
         (above / "kustomization.yaml").write_text(_OVERLAY.format(folder=_quoted(path)))
@@ -91,7 +91,7 @@ def _refuse_remote(top: Path) -> None:
 
     Follows every folder and plugin configuration that a kustomization names.
     """
-    # Without recursion, because a chain of folders can be longer than Python's stack.
+    # Not recursive, because a chain of folders can be longer than Python's stack.
     seen, waiting = {top.resolve()}, [top]
     while waiting:
         folder = waiting.pop()
@@ -101,8 +101,8 @@ def _refuse_remote(top: Path) -> None:
             for below in map(Path.resolve, _check_kustomization(folder, file)):
                 if below not in seen:
                     seen.add(below)
-                    # Not as named: each link of a chain would lengthen the path, up to the limit of
-                    # the operating system.
+                    # Resolved, because otherwise each link of a chain would lengthen the path, up
+                    # to the operating system's limit.
                     shown = below if top.is_absolute() else Path(os.path.relpath(below))
                     waiting.append(shown)
 
@@ -144,7 +144,7 @@ def _read_documents(file: Path) -> list[Mapping[Any, Any]]:
     manifests, findings = parse_manifests(read_document(file), str(file))
     if findings:  # kustomize may read what cannot be checked here
         raise _refusal(file, findings[0].message)
-    # To kustomize `Resources` is `resources`.
+    # For kustomize, `Resources` is the same as `resources`.
     return [{str(key).lower(): each.document[key] for key in each.document} for each in manifests]
 
 

@@ -35,7 +35,7 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
     if len(data) > limit:
         raise _too_large(path, limit)
     try:
-        # Editors on Windows write a byte order mark, which YAML parsers would take for a character.
+        # Editors on Windows write a byte order mark, which YAML parsers would treat as a character.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -67,7 +67,7 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
 
 def _bytes(path: Path, limit: int) -> bytes:
     try:
-        # Asked first for a clear message; O_NOFOLLOW below is what prevents following it.
+        # Checked first for a clear message; O_NOFOLLOW below actually prevents following links.
         if path.is_symlink():
             raise UnreadableInput(
                 "input-symlink",
@@ -75,8 +75,8 @@ def _bytes(path: Path, limit: int) -> bytes:
                 file=str(path),
                 hint="Specify the file itself.",
             )
-        # Checked after opening, on the descriptor: between a check and an open the path could
-        # change.  O_NONBLOCK lets the open of a pipe return immediately.
+        # Checked on the descriptor after opening, because the path could change between a check and
+        # an open.  O_NONBLOCK lets the open of a pipe return immediately.
         descriptor = os.open(path, _NOTHING_SPECIAL)
     except FileNotFoundError as error:
         hint = "Check the path, or run `capsmith new` to write a first provider.yaml."
@@ -86,7 +86,7 @@ def _bytes(path: Path, limit: int) -> bytes:
     try:
         _check_kind(path, os.fstat(descriptor), limit)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            # One byte more than allowed: a file may grow after its size was checked.
+            # One byte more than allowed, because a file may grow after its size was checked.
             data: bytes | None = file.read(limit + 1)
         if data is None:  # a file such as /proc/kmsg, in which there is nothing to read at present
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))

@@ -45,8 +45,8 @@ class Repository:
         Refused if another run has the lock, UnreadableInput if the path is not a folder, and
         DiskError for any OSError inside the context.
         """
-        # Remembered, not looked up again: another process may create the folder while this run
-        # renders, and the rename at the end must then fail instead of mixing two trees.
+        # Remembered and not checked again: another process may create the folder while this run
+        # renders, and then the final rename must fail instead of mixing two trees.
         self._new = not os.path.lexists(self.folder)
         self._read.clear()
         with convert_disk_errors(self.folder), hold_folder(self.folder, writes=writes):
@@ -77,7 +77,7 @@ class Repository:
         prefix = path[: path.rfind("/") + 1]
         found: dict[str, bytes] = {}
         for entry in sorted(place.iterdir()):
-            # By lstat: a link is not followed, and a pipe is never opened.
+            # Uses lstat, so that no link is followed and no pipe is opened.
             if stat.S_ISREG(entry.lstat().st_mode):
                 try:
                     found[prefix + entry.name] = entry.read_bytes()
@@ -115,7 +115,8 @@ class Repository:
         if not stat.S_ISREG(target.lstat().st_mode):
             raise make_refusal(path, "this is not a regular file")
         content = target.read_bytes()
-        # The first reading counts: what is derived from it must not replace a later content.
+        # The first reading counts, because content derived from it must not replace a later
+        # version.
         self._read.setdefault(path, digest(content))
         return content
 
@@ -163,7 +164,8 @@ class Repository:
         Raises Refused (``output-saved``) if another program saved a file of the change after it was
         read here: the change would replace content that it does not take into account.
         """
-        # All paths are checked before the first write, so that a bad one refuses the whole change.
+        # All paths are checked before the first write, so that an invalid one refuses the whole
+        # change.
         for path in (*change.writes, *change.removals):
             resolve_inside(self.folder, path)
         if not change:
@@ -208,18 +210,18 @@ class Repository:
         if pending:
             how()
         else:
-            # Leftovers of a run that was interrupted before its list was written: nothing changed.
+            # Leftovers of a run that was interrupted before its list was written; nothing had
+            # changed.
             self._journal.clear()
         return pending
 
     def _build(self, writes: Mapping[str, Write]) -> None:
-        # Beside the target, not in /tmp: only a rename within a file system is atomic.
+        # Next to the target and not in /tmp, because only a rename within a file system is atomic.
         parent, prefix = self.folder.parent, f".{self.folder.name}.capsmith-"
         parent.mkdir(parents=True, exist_ok=True)
         for entry in list(parent.iterdir()):
-            # Left by a run that was killed.  One that still works there holds its folder. The names
-            # end in a process id, but a test of that would be wrong after a reboot or in a
-            # container.
+            # Left by a killed run.  A run that is still working there holds its folder.  The names
+            # end in a process id, but testing that would be wrong after a reboot or in a container.
             if entry.name.startswith(prefix) and entry.is_dir() and is_abandoned(entry):
                 shutil.rmtree(entry, ignore_errors=True)
         building = parent / f"{prefix}{os.getpid()}"
@@ -230,8 +232,8 @@ class Repository:
                     (building / path, file.content, 0o644 if file.mode is None else file.mode)
                     for path, file in writes.items()
                 )
-                # A rename onto an empty folder succeeds, which is harmless; onto one with files it
-                # fails.
+                # A rename onto an empty folder succeeds, which is harmless; a rename onto a folder
+                # with files fails.
                 os.replace(building, self.folder)
         except OSError as error:
             # A rename onto a folder with files fails, so files of another process are safe.

@@ -128,7 +128,7 @@ class Composer:
         if event.tag is not None and event.tag not in _TAGS:
             tag = quote(event.tag.replace("tag:yaml.org,2002:", "!!"))
             self._report("yaml-tag", f"the tag {tag} is not supported", position, "Remove it.")
-        # None until the value is complete: an alias inside its own anchor would never end.
+        # None until the value is complete, because an alias inside its own anchor would never end.
         if event.anchor is not None:
             # A second anchor of the same name replaces the first one, as the YAML specification
             # allows.
@@ -163,7 +163,7 @@ class Composer:
                     position,
                     "Keep one of the two.",
                 )
-                # Kept under a name that nothing else has, so that its value is checked as well.
+                # Stored under a name that nothing else has, so that its value is checked as well.
                 key = f"{key} (again in line {position[0]}:{position[1]})"
             data[key] = self._node(next(self.events), (*path, key), position)
         return data
@@ -198,7 +198,7 @@ class Composer:
         kind = self._tag(event).rpartition(":")[2]
         if kind == "null":
             return None
-        # YAML 1.1, as kubectl's parser reads it: `yes` and `on` are booleans too.
+        # YAML 1.1, like kubectl's parser: `yes` and `on` are booleans too.
         if kind == "bool":
             return text.lower() in ("yes", "true", "on")
         # A date stays a string: JSON has no dates, and the API server receives JSON.
@@ -210,13 +210,13 @@ class Composer:
         if isinstance(number, float) and math.isfinite(number):
             return number
         hint = f'Use a finite 64-bit number, or write "{clip(text)}" for a string.'
-        # Any number will do: a document with findings is not returned.
+        # Any number will do, because a document with findings is not returned.
         self._report("yaml-number", f"{quote(text)} is not a usable number", position, hint)
         return 0
 
     def _tag(self, event: Any) -> str:
-        # YAML 1.1's implicit types apply to plain scalars only; a long number would take quadratic
-        # time to convert and is out of range in any case.
+        # YAML 1.1's implicit types apply only to plain scalars.  Converting a long number would
+        # take quadratic time, and it is out of range in any case.
         if event.tag is not None or event.style is not None or len(event.value) > _LONGEST_NUMBER:
             return "tag:yaml.org,2002:str"
         resolve: Callable[..., Any] = self._resolver.resolve
@@ -229,11 +229,11 @@ class Composer:
             reason = "contains itself" if event.anchor in self._anchors else "is not defined above"
             alias = quote("*" + event.anchor)
             self._reject("yaml-alias", f"the alias {alias} {reason}", position, "Write it out.")
-        # An alias counts as all that it expands to: ten levels of ten aliases are refused here,
-        # before anything walks ten thousand million values.
+        # An alias counts as everything that it expands to: ten levels of ten aliases are refused
+        # here, before anything visits ten billion values.
         self._count(anchored.nodes, position)
-        # Findings below an alias point at the anchored text, which is where the author has to edit;
-        # the alias itself keeps its own position.
+        # Findings below an alias refer to the anchored text, where the author has to edit; the
+        # alias itself keeps its own position.
         for below, mark in anchored.marks.items():
             self.marks[path + below] = mark
         self.marks[path] = Mark(key, position, anchored.marks[()].raw)
@@ -251,7 +251,7 @@ class Composer:
         self._anchors[anchor] = _Anchored(data, below, nodes, _depth(data))
 
     def _count(self, nodes: int, position: tuple[int, int]) -> None:
-        # Keys count as nodes, so a mapping costs twice its length; the limit leaves ample room for
+        # Keys count as nodes, so a mapping costs twice its length; the limit leaves enough room for
         # that.
         self._nodes += nodes
         if self._nodes > MAX_NODES:
@@ -270,7 +270,7 @@ class Composer:
 
     def _report(self, id: str, message: str, position: tuple[int, int], hint: str) -> None:
         self.findings.append(self._finding(id, message, position, hint))
-        # A text of another format has a problem in each line: the first ones tell the story.
+        # Text in another format has a problem on every line; the first ones are enough.
         if len(self.findings) >= MAX_PROBLEMS:
             hint = "Correct those above first."
             self._reject(

@@ -33,12 +33,12 @@ def find_inside(source: str, start: Position, text: str, place: Position) -> Pos
     lines = source.split("\n")
     if start[0] > len(lines):
         return None
-    # A block scalar is marked at its indicator.  Only the lines of a literal block (`|`) are in the
-    # source as they are; those of a folded one are joined.
+    # A block scalar is marked at its indicator.  Only the lines of a literal block (`|`) are
+    # literally in the source; the lines of a folded block are joined.
     first = lines[start[0] - 1][start[1] - 1 :]
     if _BLOCK.fullmatch(first.rstrip("\r")):
         return _find_in_block(lines[start[0] :], start[0], text, place)
-    # Only a text on one line and without escapes has its characters where the source has them.
+    # Only text on one line and without escapes has the same characters in the source.
     opening = 1 if first[:1] in ("'", '"') else 0
     if place[0] > 1 or not first.startswith(text, opening):
         return None
@@ -47,12 +47,12 @@ def find_inside(source: str, start: Position, text: str, place: Position) -> Pos
 
 def _find_in_block(lines: list[str], line: int, text: str, place: Position) -> Position | None:
     """Return the position in a literal block, whose lines all have the same indentation."""
-    # How many newlines end the value depends on the chomping indicator, not on the source.
+    # The chomping indicator, not the source, determines how many newlines end the value.
     content = text.rstrip("\n").split("\n")
     first = next((number for number, written in enumerate(content) if written), None)
     if first is None or len(lines) < len(content):
         return None
-    # The first line with text sets the indentation of the block; empty lines may have less of it.
+    # The first line with text determines the block's indentation; empty lines may have less.
     indent = lines[first].find(content[first])
     written = [row.rstrip("\r")[indent:] for row in lines[: len(content)]]
     if indent < 0 or written != content or place[0] > len(content):
@@ -115,7 +115,7 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
     ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
     ``yaml-several-documents`` and the ids in :mod:`capsmith.yamldoc.compose`.
     """
-    # Before the parser sees the text: its reader scans all of it first.
+    # Checked before parsing, because the parser's reader scans all of the text first.
     if len(text) > MAX_CHARACTERS:
         too_large = Finding(
             "yaml-too-large",
@@ -126,8 +126,8 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
         return None, (too_large,)
     loader: Any = None
     try:
-        # Not CSafeLoader, which is faster but does not know the position of the reader: errors that
-        # carry no mark are reported there.
+        # Not CSafeLoader, which is faster but does not know the reader's position, at which errors
+        # without a mark are reported.
         loader = yaml.SafeLoader(text)
         composer = Composer(_events(loader), file)
         data = composer.compose()
@@ -146,7 +146,7 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
 
 
 def _events(loader: Any) -> Iterator[Any]:
-    # As yaml.parse does, but the loader's position stays known when it fails.
+    # Like yaml.parse, but the loader's position stays known if it fails.
     while loader.check_event():
         yield loader.get_event()
 

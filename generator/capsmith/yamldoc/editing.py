@@ -67,7 +67,7 @@ def set_keys(text: str, document: Document, values: Values, after: str) -> Edite
         result = splices.done()
     except Unsafe:
         return Edited(text, _not_editable(document, changed, key))
-    # The safeguard of this module: whatever a splice did wrong, the text is not changed.
+    # This module's safeguard: whatever a splice did wrong, the text is not changed.
     reread, _ = parse_document(result, document.file)
     expected = {**document.data, **changed}
     if reread is None or not _same(reread.data, expected):
@@ -103,7 +103,7 @@ def _change_list(splices: Splices, node: Node, old: Sequence[Any], new: Sequence
     for index, name in enumerate(old_names):
         if name in new_names:
             _change(splices, node.children[index], old[index], new[new_names.index(name)])
-    # A removed and an added name are one item renamed: it keeps its place and its comments.
+    # One removed and one added name are a renamed item, which keeps its place and comments.
     for index, item in zip(list(removed), list(added), strict=False):
         if isinstance(old[index], str) and isinstance(item, str):
             _change(splices, node.children[index], old[index], item)
@@ -163,7 +163,7 @@ class Splices:
         Raises Unsafe if two changes overlap.
         """
         text, upper = self._text, len(self._text)
-        # From the end, so that indexes stay valid; changes of one place keep their order.
+        # From the end, so that indexes stay valid; changes at one place keep their order.
         for (start, end, _), new in sorted(self._changes, reverse=True):
             if end > upper:
                 raise Unsafe
@@ -175,8 +175,8 @@ class Splices:
 
         Raises Unsafe for a scalar with an anchor or tag, and for a block scalar.
         """
-        # An anchored scalar has a value that aliases share, and a tag may change what the new value
-        # means.
+        # Aliases share the value of an anchored scalar, and a tag may change the meaning of the new
+        # value.
         if not node.is_word or self._text[node.start : node.start + 1] in ("&", "!"):
             raise Unsafe
         self._put(node.start, node.end, format_value(value, node.style))
@@ -192,8 +192,8 @@ class Splices:
         """Append items to a list."""
         if not items:
             return
-        # The new items look like the last old one, because YAML and JSON styles may be mixed in a
-        # file.
+        # The new items are formatted like the last existing one, because a file may mix YAML and
+        # JSON styles.
         last = node.children[-1]
         style = last.style if last.is_word else _style_of(last)
         texts = [format_value(item, style) for item in items]
@@ -282,8 +282,8 @@ class Splices:
         return place - (breaks[-1] if breaks else 0)
 
     def _dash(self, node: Node, index: int) -> int:
-        # Only blanks and line breaks may be between the dash and its item; after a comment the
-        # layout is refused.
+        # Only blanks and line breaks may be between the dash and its item; the layout is refused
+        # after a comment.
         before = self._text[: node.children[index].start].rstrip(" \t\r\n")
         if not before.endswith("-"):
             raise Unsafe
@@ -294,7 +294,7 @@ class Splices:
         start = dash - self._column(dash)
         if self._text[start:dash].strip():
             raise Unsafe
-        # The author's comments stay, even when what they are about goes.
+        # The author's comments stay, even if the item that they describe is removed.
         comments, end = self._comments(item), self._line_end(item.end)
         if comments or self._text[item.end : end].strip():
             gap = self._break(item.end) + self._text[start:dash]
@@ -311,8 +311,8 @@ class Splices:
     def _remove_from_flow(self, node: Node, index: int) -> None:
         item = node.children[index]
         comments = "".join(f"{text}{self._break(item.end)} " for text in self._comments(item))
-        # An item takes the comma after it along, and the last item the one before it: YAML allows a
-        # trailing comma, but JSON does not.
+        # An item is removed with the comma after it, and the last item with the comma before it:
+        # YAML allows a trailing comma, but JSON does not.
         comma = _TO_COMMA.match(self._text, item.end)
         if comma is not None:
             self._put(item.start, item.end, comments)

@@ -85,7 +85,7 @@ def _node(events: Iterator[Any], event: Any) -> Node:
         children.append(_node(events, inner))
     if event.flow_style:
         return _placed(event, inner, "[" if is_list else "{", children=children)
-    # The parser's end of a block is after the comments that follow it.
+    # For the parser, a block ends after the comments that follow it.
     block = _placed(event, event, "-" if is_list else ":", children=children)
     return replace(block, end=max((child.end for child in children), default=block.end))
 

@@ -66,12 +66,13 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
     "converted": lambda resource, provider, component: (
         resource in list_converted_resources(component, provider)
     ),
-    # Machines that a pool of the component consists of, and pools that consist of no such machines.
+    # Machines of which a pool in the component consists, and pools that do not consist of such
+    # machines.
     "inPools": _is_in_pools,
     "namespaced": lambda resource, *_: resource.namespaced,
     # Identities that refer to a Secret.
     "withSecret": lambda resource, *_: SECRET_REF in resource.features,
-    # Kinds with the subresource in some version.
+    # Kinds with the subresource in any version.
     "withStatus": lambda resource, *_: any(
         build_status_schema(resource, version) is not None for version in resource.versions
     ),
@@ -125,7 +126,8 @@ def _applies(rule: DeclaredRule, provider: Provider, component: Component) -> bo
 
 
 def _on_kinds(rule: DeclaredRule, kinds: tuple[Resource, ...]) -> Iterator[Permission]:
-    # A rule for each group: one rule for several would grant every plural in every group.
+    # One rule for each group, because a rule for several groups would grant every plural in every
+    # group.
     for group, of_group in group_kinds(kinds).items():
         yield Permission(
             (group,), list_plurals(of_group, rule.subresource), rule.verbs, rule.reason
@@ -180,7 +182,7 @@ def list_manager_permissions(
 ) -> tuple[Permission, ...]:
     """Return the cluster-wide permissions of a component's manager; the author's come last."""
     found: list[Permission] = []
-    # In a fixed order: the first of several reasons for a permission is the one that is printed.
+    # In a fixed order, because only the first of several reasons for a permission is printed.
     folders = ("reconcile", *list_slices(component), "kube", "migration", "conversion")
     for folder in folders:
         for rule in declared[folder].manager:

@@ -52,7 +52,7 @@ def check_literals(expression: str) -> list[RuleProblem]:
 
 
 def _check(expression: str) -> Iterator[RuleProblem]:
-    # The library compiles invalid literals: they show only when a rule is evaluated.
+    # The library compiles invalid literals, which are only detected when a rule is evaluated.
     for literal in LITERAL.finditer(expression):
         call = _CALL.search(expression, 0, literal.start())
         if call is None or not _END.match(expression, literal.end()):
@@ -91,7 +91,7 @@ _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _NO_OVERLOAD = re.compile(r"found no matching overload for '([^']+)' applied to '(.+)'")
 _MESSAGE = re.compile(r"(?:capsmith|google\.protobuf)\.([A-Z][a-z]+)\d*")
 _OPERATOR = re.compile(r"_?([^\w]+)_")
-# The limit is the library's own and says nothing about an API server, which allows deeper rules.
+# This is the library's own limit and says nothing about API servers, which allow deeper rules.
 _TOO_DEEP = re.compile(r"recursion (?:limit|depth)", re.IGNORECASE)
 _MISSING = re.compile(r"missing '([^']+)' at '(.+)'")
 _UNEXPECTED = re.compile(
@@ -132,7 +132,7 @@ class Compiler:
             compiled = self._environment(optional_old_self).compile(expression)
         except RuntimeError as error:
             return list(self._issues(str(error), expression))[:_MOST_PROBLEMS]
-        # The library compares types by name, so a result of any type is one of its own.
+        # The library compares types by name, so a result of any type needs a type of its own.
         name = compiled.return_type().name().lower()
         if name != result:
             kind = _readable(name)
@@ -147,9 +147,9 @@ class Compiler:
         is not implemented here, uses an escaped name, or reads a string that the API server parses
         first.
         """
-        # A wrong "yes" would refuse a default that the API server accepts, so doubt means no.
+        # A false "yes" would refuse a default that the API server accepts, so any doubt means no.
         # Strings with a format such as date-time reach rules as timestamps, which YAML values are
-        # not, and escaped names are those of the declaration, not those of the value.
+        # not, and escaped names differ from the names in the value.
         if self._declarations.has_parsed_texts or "__" in expression:
             return False
         try:
@@ -166,13 +166,14 @@ class Compiler:
     def _environment(self, optional_old_self: bool) -> cel.Env:
         assert self._self_type is not None
         pool = self._declarations.pool()
-        # A pool for each environment: messages are named by number, so those of two schemas clash.
+        # A pool for each environment, because messages are named by number and would conflict.
         if not optional_old_self:
             own = _type(self._self_type)
             return cel.NewEnv(
                 config=_functions(), descriptor_pool=pool, variables={"self": own, "oldSelf": own}
             )
-        # The library has no value for an optional type; only a configuration can name one.
+        # The library has no Python value for an optional type; only a configuration can declare
+        # one.
         old = {"type_name": "optional_type", "params": [self._self_type]}
         variables = [{"name": "self", **self._self_type}, {"name": "oldSelf", **old}]
         configuration = json.dumps({**build_environment(), "variables": variables})
@@ -187,7 +188,7 @@ class Compiler:
         for line, column, why in sorted(issues):
             if why.startswith("Syntax error"):
                 message = f"the rule is not a valid CEL expression: {_syntax(why)}"
-                # What follows a syntax error is often a consequence of it.
+                # Errors after a syntax error are often its consequences.
                 yield RuleProblem(message, "Correct the expression here.", line, column)
                 return
             message, hint = self._explain(why)

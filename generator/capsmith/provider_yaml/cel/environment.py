@@ -142,7 +142,8 @@ def build_environment() -> dict[str, Any]:
         overloads.setdefault(name, []).append(overload)
     return {
         "name": "kubernetes",
-        # A function has one declaration: CEL's own ones cannot be extended, only replaced.
+        # A function has only one declaration, so CEL's own functions cannot be extended, only
+        # replaced.
         "stdlib": {"exclude_functions": [{"name": name} for name in (*_COMPARISONS, "string")]},
         "extensions": _EXTENSIONS,
         "functions": [{"name": name, "overloads": found} for name, found in overloads.items()],
@@ -194,7 +195,7 @@ _KEYWORD_LIST = """
 """
 _KEYWORDS = frozenset(_KEYWORD_LIST.split())
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-# Other formats, such as uuid or email, are validated by the API server but stay strings for rules.
+# The API server validates other formats, such as uuid or email, but for rules they stay strings.
 _STRINGS = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}
 _SCALARS = {"boolean": "bool", "number": "double", "integer": "int"}
 _FIELD = descriptor_pb2.FieldDescriptorProto
@@ -219,7 +220,7 @@ CelType = dict[str, Any]
 
 def escape(name: str) -> str | None:
     """Return the name for a property in rules, or None if rules cannot refer to it."""
-    # As cel.Escape in k8s.io/apiserver/pkg/cel: rules see these names, not the ones of the schema.
+    # Like cel.Escape in k8s.io/apiserver/pkg/cel: rules use these names instead of the schema's.
     if name in _KEYWORDS:
         return f"__{name}__"
     if not re.fullmatch(r"[A-Za-z_./-][A-Za-z0-9_./-]*", name):
@@ -278,16 +279,16 @@ class Declarations:
     def _object(self, schema: Mapping[str, Any]) -> CelType:
         properties: dict[str, CelType] = {}
         for name, below in schema.get("properties", {}).items():
-            # A property that no rule can read is left out, so that a rule which selects it does not
+            # A property that no rule can read is left out, so that rules that select it do not
             # compile.
             if (escaped := escape(name)) and (declared := self.declare(below)):
                 properties[escaped] = declared
                 if name in _KEYWORDS:
-                    # The API server takes the name itself too, where CEL's grammar does.
+                    # The API server also accepts the name itself, where CEL's grammar does.
                     properties[name] = declared
         name = f"Object{len(self.fields) + 1}"
         message = self._file.message_type.add(name=name)
-        # Names such as ip_address and ipAddress have the same name in JSON, which is not used.
+        # Names such as ip_address and ipAddress have the same JSON name, which is not used.
         message.options.deprecated_legacy_json_field_conflicts = True
         for number, (escaped, declared) in enumerate(properties.items(), start=1):
             _add_field(message, escaped, number, declared)
@@ -300,14 +301,14 @@ def _add_field(
 ) -> None:
     added = message.field.add(
         name=name,
-        # 19000 to 19999 are reserved by protocol buffers.
+        # Protocol buffers reserve 19000 to 19999.
         number=number if number < 19_000 else number + 1_000,
         label=_FIELD.LABEL_OPTIONAL,
     )
     kind = declared["type_name"]
-    # A map field is a repeated message named after it, with the option `map_entry`: protocol
-    # buffers prescribe the name.  Two fields can claim the same one, as `a_b` and `aB` do; the
-    # second becomes a Struct, of which less is checked.
+    # A map field is a repeated message named after it, with the option `map_entry`; protocol
+    # buffers prescribe the name.  Two fields can result in the same name, such as `a_b` and `aB`;
+    # the second becomes a Struct, which is checked less strictly.
     entry = f"{''.join(map(_capitalized, name.split('_')))}Entry"
     if kind == "list":
         added.label = _FIELD.LABEL_REPEATED

@@ -135,7 +135,8 @@ class _Check(NamedTuple):
         if needed and not self.is_spoke:
             message = f"the contract requires {quote(path)} ({needed[0]})"
             reporter.add_error("contract-field-needed", message, "Remove it from `without`.")
-        # A warning only: the author may have a reason, such as a CRD that exists without the field.
+        # Only a warning, because the author may have a reason, such as an existing CRD without the
+        # field.
         elif any(self._is_on(each) for each in found):
             message = (
                 f"capsmith uses {quote(path)}; the API server drops its value if the CRD lacks it"

@@ -90,7 +90,7 @@ def check_own_fields(
                 name,
             )
     own = [name for name in fields if name not in reserved]
-    # The contract's names first, so that a clash is reported at the author's field.
+    # The contract's names come first, so that a clash is reported at the author's field.
     _check_attributes([*reserved, *own], frozenset(own), reporter)
     for name in own:
         _check_nested(convert_field(fields[name]), reporter.at(name))

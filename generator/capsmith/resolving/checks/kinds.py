@@ -193,7 +193,7 @@ def _check_short_names(
     own = {singular, pluralise(singular)}
     for index, name in enumerate(names):
         here = reporter.at(index)
-        # The API server accepts a short name that is the kind's own name as well.
+        # The API server also accepts a short name that equals the kind's own name.
         if name in taken and name not in own:
             message = f"{quote(name)} is the name of a kind, or of another short name"
             here.add_error("short-name-clash", message, "Choose another name.")

@@ -97,7 +97,7 @@ def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema without descriptions and transition rules."""
     kept = {key: value for key, value in schema.items() if key not in _FOR_PEOPLE}
     rules = kept.pop("x-kubernetes-validations", ())
-    # A transition rule restricts changes of an object, not the value that a machine gets from its
+    # A transition rule restricts changes to an object, not the value that a machine gets from its
     # pool.
     lasting = [rule for rule in rules if not is_transition(rule["rule"])]
     if lasting:

@@ -126,7 +126,7 @@ def _find_default_problem(flag: FlagSpec, default: str | int | float | bool) -> 
         is_duration = isinstance(default, str) and parse_duration(default) is not None
         hint = "Write a duration such as 30s, 1m30s or 500ms."
         return ("", "") if is_duration else (f"{shown} is not a duration", hint)
-    # A boolean is an integer for Python.
+    # In Python, a boolean is an integer.
     if not isinstance(default, _TYPES[flag.type]) or (
         isinstance(default, bool) and flag.type != "boolean"
     ):

@@ -58,7 +58,7 @@ def _check_licence(draft: Draft, top: PathReporter) -> None:
     """Check the licence, because building a Python package fails for licences not in SPDX."""
     if draft.spec.licence in (None, "Apache-2.0"):
         return
-    # Imported here: only a licence other than the default has to be looked up.
+    # Imported here, because only a licence other than the default must be looked up.
     from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
     hint = "Look it up at https://spdx.org/licenses; write LicenseRef-<name> for your own."
@@ -118,8 +118,7 @@ def _check_package(draft: Draft, top: PathReporter) -> None:
         top.add_error(
             "package-name", f"{quote(package)} is not an importable Python name", hint, where
         )
-    # Such a package could be imported in a checkout, where its folder comes first, and nowhere
-    # else.
+    # Such a package could only be imported in a checkout, where its folder comes first.
     elif package in sys.stdlib_module_names:
         message = f"{quote(package)} is a module of Python's standard library"
         top.add_error("package-reserved", message, hint, where)
@@ -155,7 +154,7 @@ def _check_image(draft: Draft, top: PathReporter) -> None:
         top.add_error("CC-27", f"{quote(image)} is not a valid image name", hint, where)
         return
     host, *path = image.split("/")
-    # How a container runtime tells a registry from the first part of a path.
+    # This is how a container runtime distinguishes a registry from the first part of a path.
     has_host = "." in host or ":" in host or host == "localhost"
     if not has_host or (host == "docker.io" and len(path) < 2):
         message = f"{quote(image)} is not canonical: clusterctl requires the registry host"
@@ -189,8 +188,7 @@ def _check_namespace(draft: Draft, section: SectionType, top: PathReporter) -> N
         message = f"the namespace {quote(namespace)} is reserved"
         hint = f"Add `namespaces: {{{section.section}: …}}`."
         top.add_error("namespace-reserved", message, hint, *where)
-    # A name that is too long for the label has been reported with that, and is the cause of this
-    # too.
+    # A name that is too long for the label has already been reported, and causes this error too.
     named = len(draft.spec.name) + len(_longest_type(draft)) < DnsLabel.limit
     if len(namespace) > DnsLabel.limit and named:
         message = f"the namespace {quote(namespace)} has more than {DnsLabel.limit} characters"

@@ -77,7 +77,7 @@ def _check_sources(
     written = getattr(own[0], _KEYS[key], None) if own else None
     if written is not None:
         here = here.at("versions", version.name)
-    # Templates have no rules on whole objects, and most no transition rules: see spec_schema.
+    # Templates have no rules on whole objects, and most have no transition rules: see spec_schema.
     kept = [
         (index, rule)
         for index, rule in enumerate(written or getattr(first, _KEYS[key]) or ())
@@ -85,7 +85,7 @@ def _check_sources(
     ]
     if not kept or written == ():
         return
-    # Findings from here on are about these rules; the version is added to their messages below.
+    # The findings from here on are about these rules; the version is added to their messages below.
     before = len(here.findings)
     read = _spec_schema if key == _OF_SPEC else _object_schema
     check_expressions(kept, read(resource, version), here.at(key))
@@ -200,7 +200,7 @@ def _check_sample(
         return
     known = build_spec_schema(resource, resource.storage_version).get("properties", {})
     count = len(sample_spec(resource, provider))
-    # More fields than the spec knows are already reported.
+    # More fields than the spec has are already reported.
     if count < least <= len(known):
         message = f"samples have only {count} fields to set, not {least}"
         hint = "Lower minProperties, or add fields."

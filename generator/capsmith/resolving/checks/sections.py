@@ -138,7 +138,7 @@ def _check_type(main: str, parts: tuple[str, ...], reporter: PathReporter) -> No
         hint = f"Add {main} to the list, or use one of the listed sections as the key."
         reporter.add_error_at_key("component-type", message, hint, main)
     elif _INFRASTRUCTURE in parts and main != _INFRASTRUCTURE:
-        # CC-70: clusterctl looks for cluster templates at infrastructure providers only.
+        # CC-70: clusterctl looks for cluster templates only in infrastructure providers.
         message = "clusterctl only finds the cluster templates of infrastructure providers"
         hint = f"Use `infrastructure: [{', '.join(parts)}]`."
         reporter.add_error_at_key("component-type", message, hint, main)
@@ -159,8 +159,8 @@ def check_services(draft: Draft, top: PathReporter) -> None:
     """
     admitting = _admitting(draft)
     for section, *_ in draft.components:
-        # Names of Services differ in length: which one is the longest depends on what calls the
-        # manager.
+        # The names of Services have different lengths, and what calls the manager determines the
+        # longest one.
         converts = section.group and _converts(draft)
         called = converts or section.section in admitting or section.section == "runtimeExtension"
         _check_namespace(draft, section, hooks.SERVICE if called else monitoring.SERVICE, top)
@@ -206,7 +206,7 @@ def check_variables(reporter: PathReporter, value: Any) -> None:
     ``${X}`` as a variable that the user must set, and replaces ``$$`` with ``$``, even in the
     descriptions and patterns of a CRD.
     """
-    # The values only: keys of provider.yaml have forms that exclude a dollar.
+    # Only the values, because the allowed forms of keys exclude a dollar sign.
     if isinstance(value, dict):
         for name, below in value.items():
             check_variables(reporter.at(name), below)

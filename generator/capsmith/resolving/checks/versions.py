@@ -83,7 +83,7 @@ def check_contract_labels(versions: Sequence[DraftVersion], reporter: PathReport
     """Report ``contract-label-too-long`` if the served versions do not fit into a label."""
     for contract in sorted({each.contract for each in versions if each.contract}):
         served = [each.name for each in versions if each.served and each.contract == contract]
-        # Core splits the value of the label at underscores, which names of versions cannot contain.
+        # Core splits the label's value at underscores, which version names cannot contain.
         value = "_".join(served)
         if len(value) > _LABEL_LIMIT:
             message = f"`{value}` of the label `cluster.x-k8s.io/{contract}` would have more than"
@@ -118,7 +118,7 @@ def _check_shapes(draft: Draft, versions: tuple[DraftVersion, ...], reporter: Pa
             message = f"no served API version follows the contract {contract}"
             hint = "Add a version that follows this contract, or remove the contract."
             reporter.add_error("GEN-08", message, hint)
-    # Names of contracts sort by age.
+    # The names of contracts sort by age.
     newest = max(contracts)
     for index, each in enumerate(versions):
         if each.storage and each.contract != newest:
@@ -137,7 +137,7 @@ def _check_releases(draft: Draft, reporter: PathReporter) -> None:
             "Use the same contract for the newest series and in `contracts`.",
             newest,
         )
-    # The series are the newest first; an upgrade goes the other way.
+    # The series are listed newest first, but an upgrade goes the other way.
     for older, newer in pairwise(reversed(draft.series)):
         if releases[older] > releases[newer]:
             message = (
@@ -214,7 +214,7 @@ def _check_machines(draft: Draft, pool: DraftKind, named: Set[str], reporter: Pa
             reporter.add_error("MP-07", message, hint, "apiVersions")
 
 
-# What client-go's parser reads as one name: all but its terminators.
+# A single name for client-go's parser: everything except its terminators.
 def check_version_fields(
     draft: Draft, kind: DraftKind, contracts: list[Contract], reporter: PathReporter
 ) -> None:
@@ -223,7 +223,7 @@ def check_version_fields(
     Ids: ``version-fields-unknown``, ``version-fields-stored``, ``version-fields-required``, and the
     ids of field and column checks.
     """
-    # A version that the kind is not in is reported with the versions of the kind.
+    # A version that the kind does not have is reported by the check of the kind's versions.
     versions = {version.name: version for version in (*draft.api_versions, *kind.versions)}
     for name, written in (kind.spec.versions or {}).items():
         here = reporter.at("versions", name)

@@ -39,7 +39,7 @@ def check_watches(kind: DraftKind, draft: Draft, reporter: PathReporter) -> None
         if (group, watch.kind) == (kind.group, kind.name):
             message = f"changes of {quote(kind.name)} already trigger its reconcile"
             here.add_error("watch-own-kind", message, "Remove this watch.", "kind")
-        # One informer serves all watches of a kind, so they must agree on its plural and scope.
+        # All watches of a kind share one informer, so they must agree on plural and scope.
         _check_plural(watch, plurals.setdefault((group, watch.kind), _names(watch)), here)
         _check_by(watch, here)
         _check_scope(watch, kind, here)
@@ -108,7 +108,7 @@ def _check_path(path: str, kind: DraftKind, here: PathReporter) -> None:
             return
         way = f"{way}.{step}"
         schema = known[step]
-        # A path leads through all items of a list: each can name an object.
+        # A path leads through all items of a list, each of which can name an object.
         while schema.get("type") == "array":
             schema = schema.get("items", {})
     if schema.get("type") != "string":

@@ -20,5 +20,5 @@ def _command() -> list[str]:
     return [command]
 
 
-# With its whole path, which the commands to type next then name too.
+# With its absolute path, which the suggested commands then contain too.
 sys.exit(subprocess.call([*_command(), "generate", str(Path.cwd() / "provider.yaml")]))
