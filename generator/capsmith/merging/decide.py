@@ -143,14 +143,13 @@ def settle(
     only this function, with digests from the lock and without generating anything, so it must not
     need the new content.
     """
-    # First of all: a file that was taken over belongs to the author, whoever would own it
-    # otherwise.
+    # First of all: a file that was taken over belongs to the author, whatever its usual owner.
     if known is not None and known.mine:
         reason = Reason.BEHIND if digest != known.digest else Reason.NONE
         return Decision(path, Outcome.KEPT, reason)
     if content is None:
         # Authors delete scaffolds and shared files on purpose, but a generated file is required.  A
-        # file that was generated before was not the author's to delete, regardless of its owner now.
+        # file that was generated before was not the author's to delete, whatever its owner is now.
         needed = known is None or Owner.GENERATED in (owner, known.owner)
         return None if needed else Decision(path, Outcome.KEPT)
     if is_text_of(content, digest):
