@@ -61,9 +61,9 @@ class PartChanges(NamedTuple):
     spoke: tuple[Field, ...]
     """All spec or status fields that the author declares in the version."""
     spoke_changes: tuple[Field, ...]
-    """Fields of the version that the hub lacks or gives another type."""
+    """Fields of the version that the hub lacks, gives another type, or alone requires."""
     hub_changes: tuple[Field, ...]
-    """Fields of the hub that the version lacks or gives another type."""
+    """Fields of the hub that the version lacks, gives another type, or does not require."""
 
 
 class VersionChanges(NamedTuple):
@@ -113,8 +113,23 @@ def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
 
 
 def compare_parts(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> PartChanges:
-    """Compare the spec or status fields of a version with the hub's, by name and type."""
-    return PartChanges(part, spoke, _not_in(spoke, hub), _not_in(hub, spoke))
+    """Compare the spec or status fields of a version with the hub's, by name and type.
+
+    A spec field that only the hub requires counts as changed: the author's code has to fill it in.
+    """
+    unfilled = _list_unfilled(spoke, hub) if part == "spec" else frozenset[str]()
+    return PartChanges(part, spoke, _not_in(spoke, hub, unfilled), _not_in(hub, spoke, unfilled))
+
+
+def is_needed(field: Field) -> bool:
+    """Return whether a schema requires a field for which it has no default."""
+    return field.required and "default" not in field.schema
+
+
+def _list_unfilled(spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> frozenset[str]:
+    """Return the names of the hub's required fields that objects of the version may lack."""
+    optional = {each.name for each in spoke if not each.required and "default" not in each.schema}
+    return frozenset(each.name for each in hub if is_needed(each) and each.name in optional)
 
 
 def has_same_type(one: Schema, other: Schema) -> bool:
@@ -154,8 +169,10 @@ def _choices(schema: Schema) -> set[str]:
     return {repr(choice) for choice in schema.get("enum", ())}
 
 
-def _not_in(fields: tuple[Field, ...], others: tuple[Field, ...]) -> tuple[Field, ...]:
-    known = {field.name: field.schema for field in others}
+def _not_in(
+    fields: tuple[Field, ...], others: tuple[Field, ...], unfilled: frozenset[str]
+) -> tuple[Field, ...]:
+    known = {field.name: field.schema for field in others if field.name not in unfilled}
     return tuple(
         field
         for field in fields

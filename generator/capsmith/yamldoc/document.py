@@ -229,5 +229,9 @@ class PathReporter:
         """Report an error at the key of this path or, if given, of the path ``below`` it."""
         self._add(Severity.ERROR, id, message, hint, self.document.key(self.path + below))
 
+    def add_warning_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
+        """Report a warning at the key of this path, or of the path ``below`` it."""
+        self._add(Severity.WARNING, id, message, hint, self.document.key(self.path + below))
+
     def _add(self, severity: Severity, id: str, message: str, hint: str, where: Location) -> None:
         self.findings.append(Finding(id, message, where, severity, hint))

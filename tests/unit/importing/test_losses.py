@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.commands.load import load_contracts
-from capsmith.findings import Severity
+from capsmith.commands.load import load_contracts, load_text
+from capsmith.findings import Location, Severity
+from capsmith.importing.author_code import find_author_code
 from capsmith.importing.compare import compare_crds
 from capsmith.importing.importer import Imported
 from capsmith.importing.report import collect_facts, report_differences, summarize
@@ -74,6 +75,54 @@ def test_a_second_version_of_another_shape_comes_back() -> None:
     (machine,) = (each for each in found.crds if each.crd.kind == "AcmeMachine")
     assert not [each for each in machine.differences if each.field.startswith(".spec.disk")]
     assert not [each for each in machine.differences if each.what.startswith("deprecat")]
+
+
+def _alpha(spec: dict[str, Any]) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"spec": spec}}
+    return {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": False,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("hub", "hub_required", "spoke", "spoke_required", "functions"),
+    [
+        # Optional in the older version.
+        (("zone",), ["zone"], ("zone",), [], ["spec_to_hub"]),
+        # Missing in the older version.
+        (("disk", "zone"), ["zone"], ("disk",), [], ["spec_to_hub"]),
+        # Missing in the storage version.
+        (("disk",), [], ("disk", "zone"), ["zone"], ["spec_from_hub"]),
+    ],
+)
+def test_a_field_that_one_version_requires_is_left_to_the_authors_conversion(
+    hub: tuple[str, ...],
+    hub_required: list[str],
+    spoke: tuple[str, ...],
+    spoke_required: list[str],
+    functions: list[str],
+) -> None:
+    text = {"type": "string"}
+    old = {"type": "object", "properties": dict.fromkeys(spoke, text), "required": spoke_required}
+    helper = crd(
+        "AcmeZone",
+        spec=dict.fromkeys(hub, text),
+        around={"required": hub_required},
+        versions=[_alpha(old)],
+    )
+    found = imported(*provider(), helper)
+    (zone,) = (each for each in found.crds if each.crd.kind == "AcmeZone")
+    assert [each for each in zone.differences if not each.is_addition] == []
+    described = load_text(found.text, "provider.yaml").provider
+    assert described is not None
+    missing = list(find_author_code(described, Location("provider.yaml")))
+    (finding,) = (each for each in missing if each.id == "import-conversion")
+    for function in functions:
+        assert f"{function}, because" in finding.message
 
 
 def test_rules_and_names_of_whole_objects_come_back() -> None:

@@ -11,7 +11,7 @@ from capsmith.provider.described_kinds import MACHINES
 from capsmith.provider.draft import Draft, DraftKind, DraftVersion
 from capsmith.provider.model import Field
 from capsmith.provider.resources import convert_fields
-from capsmith.provider.versions import PartChanges, compare_parts
+from capsmith.provider.versions import PartChanges, compare_parts, is_needed
 from capsmith.provider_yaml.model import TemplateSpec
 from capsmith.resolving.checks.fields import check_columns, check_fields
 from capsmith.resolving.checks.names import check_repeats
@@ -248,39 +248,42 @@ def check_version_fields(
 def _check_required(
     kind: DraftKind, version: str, written: VersionFieldsSpec, reporter: PathReporter
 ) -> None:
-    """Report required fields that conversion from the other version would leave empty.
+    """Report required fields that conversion from the other version leaves empty.
 
-    If the other version has its own fields, the author's conversion can set them, which a test in
-    the repository checks.
+    A warning if the author's conversion can set them, which a test in the repository checks; an
+    error if the other version has no fields, so that there is no such conversion.
     """
     if written.spec is None:
         return
     stored = next((each.name for each in kind.versions if each.storage), "")
-    changes = compare_parts("spec", convert_fields(written.spec), convert_fields(kind.spec.spec))
+    hub = convert_fields(kind.spec.spec)
+    changes = compare_parts("spec", convert_fields(written.spec), hub)
     here = reporter.at("versions", version, "spec")
     for field in () if changes.hub_changes else changes.spoke_changes:
-        if _is_needed(field):
+        if is_needed(field):
             message = f"{version} requires {quote(field.name)}, but {stored} has no value for it"
-            hint = f"Give it a default in {version}, do not require it, or keep it in {stored}."
-            here.add_error_at_key("version-fields-required", message, hint, field.name)
-    for field, why in _unfilled_in_hub(changes, convert_fields(kind.spec.spec)):
+            hint = f"Give it a default in {version}, do not require it, or keep it in {stored}"
+            add = here.add_warning_at_key if hub else here.add_error_at_key
+            add("version-fields-required", message, hint + _or_convert(bool(hub)), field.name)
+    for field, why in _list_unfilled_in_hub(changes, hub):
         message = f"{stored} requires {quote(field.name)}, which {why} in {version}"
-        hint = f"Give it a default, or do not require it: objects are stored in {stored}."
-        reporter.add_error_at_key("version-fields-required", message, hint, "spec", field.name)
+        hint = f"Give it a default, or do not require it: objects are stored in {stored}"
+        add = reporter.add_warning_at_key if changes.spoke else reporter.add_error_at_key
+        hint += _or_convert(bool(changes.spoke))
+        add("version-fields-required", message, hint, "spec", field.name)
 
 
-def _unfilled_in_hub(changes: PartChanges, hub: tuple[Field, ...]) -> list[tuple[Field, str]]:
-    spoke = {field.name: field for field in changes.spoke}
+def _or_convert(is_possible: bool) -> str:
+    return "; else your conversion has to set it." if is_possible else "."
+
+
+def _list_unfilled_in_hub(
+    changes: PartChanges, hub: tuple[Field, ...]
+) -> list[tuple[Field, str]]:
+    spoke = {field.name for field in changes.spoke}
     changed = {field.name for field in changes.hub_changes}
-    found = []
-    for field in filter(_is_needed, hub):
-        if field.name in changed:
-            if not changes.spoke_changes:
-                found.append((field, "does not exist"))
-        elif not spoke[field.name].required and "default" not in spoke[field.name].schema:
-            found.append((field, "is optional"))
-    return found
-
-
-def _is_needed(field: Field) -> bool:
-    return field.required and "default" not in field.schema
+    unfilled = [field for field in hub if is_needed(field) and field.name in changed]
+    missing = [field for field in unfilled if field.name not in spoke]
+    found = [(field, "does not exist") for field in missing if not changes.spoke_changes]
+    optional = {field.name for field in changes.spoke if not field.required}
+    return found + [(field, "is optional") for field in unfilled if field.name in optional]
