@@ -135,6 +135,9 @@ def decide_outline(
     series = _releases(metadata, contracts)
     followed = _contracts(sources, series, contracts)
     versions = _versions(sources, followed, contracts)
+    # A label may list one version under two contracts, of which it follows one.
+    used = {each.contract for each in versions if each.served}
+    followed = tuple(each for each in followed if each in used)
     # Without metadata, no earlier releases are known, so a first series is proposed.
     if not series:
         series = {"v0.1": max(followed)}

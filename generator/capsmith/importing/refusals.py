@@ -98,7 +98,8 @@ def _refused(checked: CheckedData) -> list[Refusal]:
     for finding in checked.findings:
         path = _whole(paths.get(finding.location.line, ()))
         if finding.id.startswith(_OF_POOLS):
-            path = (*path[:_KIND], "features", "machines")
+            feature = (*path[:_KIND], "features", "machines")
+            path = feature if feature in checked.document.marks else path
         if finding.severity is Severity.ERROR and _is_removable(path):
             found.setdefault(path, Refusal(path, finding))
     return list(found.values())

@@ -32,11 +32,13 @@ from capsmith.provider.contract_fields import complete_schema
 Made = Mapping[str, Any]
 _INNER = ("properties", "spec", "properties", "template", "properties", "spec")
 _PARTS = ("spec", "spec.template", "spec.template.spec")
+_BESIDE = {"spec": ("template",), "spec.template": ("metadata", "spec")}
+"""Fields that each template has, by part."""
 _CATEGORY_KEYS = ("categories", "contractCategory")
-_OF_VERSIONS = ("metadata", "requiredParts", "printerColumns", "versions")
+_OF_VERSIONS = ("metadata", "requiredParts", "partFields", "printerColumns", "versions")
 _EMPTY: Mapping[str, Any] = {
     **{"spec": {}, "validations": [], "contractFields": {}, "partLimits": {}},
-    "printerColumns": [],
+    **{"printerColumns": [], "partFields": {}},
 }
 
 
@@ -187,6 +189,20 @@ def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
     limits = find_part_limits(schema, (*_PARTS, "status"))
     if limits:
         found["partLimits"] = limits
+    fields = find_part_fields(schema)
+    if fields:
+        found["partFields"] = fields
+    return found
+
+
+def find_part_fields(schema: Schema) -> dict[str, Any]:
+    """Return the fields beside ``spec.template`` and ``spec.template.spec``, by part."""
+    found, here = {}, schema
+    for part, usual in _BESIDE.items():
+        here = mapping_of(here, "properties", part.rpartition(".")[2])
+        fields = {name: each for name, each in convert_fields(here).items() if name not in usual}
+        if fields:
+            found[part] = fields
     return found
 
 

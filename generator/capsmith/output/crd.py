@@ -373,11 +373,24 @@ def _template(shape: TypeShape, spec: Schema, resource: Resource) -> dict[str, A
     is_left_out = own is not None and "metadata" in own.without
     template["properties"] = {**({} if is_left_out else {"metadata": metadata}), "spec": inner}
     template |= resource.options.limits("spec.template")
-    if not _is_required(resource, "spec.template.spec", True):
-        template.pop("required", None)
-    required = ["template"] if _is_required(resource, "spec.template", True) else []
+    properties, required = _part_fields(resource, "spec.template")
+    template["properties"] |= properties
+    is_required = _is_required(resource, "spec.template.spec", True)
+    template["required"] = [*(("spec",) if is_required else ()), *required]
+    if not template["required"]:
+        del template["required"]
+    properties, required = _part_fields(resource, "spec")
+    if _is_required(resource, "spec.template", True):
+        required = ["template", *required]
     limits = resource.options.limits("spec")
-    return build_object_schema({"template": template}, required, _WANTED, limits)
+    return build_object_schema({"template": template, **properties}, required, _WANTED, limits)
+
+
+def _part_fields(resource: Resource, part: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the schemas of the author's fields in a part of a template, and the required ones."""
+    fields = resource.options.part_fields.get(part, ())
+    schemas = {field.name: set_list_types(field.schema) for field in fields}
+    return schemas, [field.name for field in fields if field.required]
 
 
 def _is_required(resource: Resource, part: str, otherwise: bool) -> bool:

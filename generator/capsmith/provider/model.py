@@ -174,6 +174,8 @@ class CrdOptions(NamedTuple):
     default."""
     part_limits: Mapping[str, Mapping[str, Any]] = {}
     """Additional schema keywords by part of the object, such as ``status`` or ``spec.template``."""
+    part_fields: Mapping[str, tuple[Field, ...]] = {}
+    """Fields of a template beside ``template`` or ``spec``, by part: ``spec``, ``spec.template``."""
     transition_rules: bool = False
     """Whether a template also gets the CEL rules of its kind that use ``oldSelf``."""
 

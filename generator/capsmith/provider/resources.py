@@ -162,6 +162,7 @@ def _version(
     options, columns = template.options, template.printer_columns
     if own is not None:
         options = options.with_parts(own.required_parts, own.part_limits)
+        options = _with_part_fields(options, own)
         if own.printer_columns is not None:
             columns = convert_columns(own.printer_columns)
     return VersionFields(
@@ -450,7 +451,15 @@ def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> 
         return CrdOptions(contract_columns=kind.contract_columns is not False)
     has_columns = _first(template.contract_columns, kind.contract_columns)
     options = CrdOptions(has_columns, transition_rules=bool(template.transition_rules))
-    return options.with_parts(template.required_parts, template.part_limits)
+    options = options.with_parts(template.required_parts, template.part_limits)
+    return _with_part_fields(options, template)
+
+
+def _with_part_fields(options: CrdOptions, written: TemplateVersionSpec) -> CrdOptions:
+    if written.part_fields is None:
+        return options
+    fields = {part: convert_fields(below) for part, below in written.part_fields.items()}
+    return options._replace(part_fields=fields)
 
 
 def list_categories(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:

@@ -245,6 +245,13 @@ class TemplateVersionSpec(SpecModel):
     ) = Field(
         None, description="Limits for whole parts, such as {spec.template: {minProperties: 1}}."
     )
+    part_fields: dict[Literal["spec", "spec.template"], Fields] | None = Field(
+        None,
+        description=(
+            "Your fields beside spec.template or spec.template.spec, by the part that has "
+            "them. No machine is created from them; your code reads them from the template."
+        ),
+    )
     printer_columns: Many[PrinterColumnSpec] | None = Field(
         None, description="Columns of `kubectl get` for the template; none by default."
     )

@@ -15,6 +15,7 @@ from capsmith.provider.described_kinds import (
 )
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.naming import name_module, pluralise
+from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.resolving.checks.contract_fields import check_template_fields
 from capsmith.resolving.checks.fields import check_own_fields
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
@@ -23,7 +24,7 @@ from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote, suggest
 
 if TYPE_CHECKING:
-    pass
+    from capsmith.provider_yaml.model import TemplateSpec, TemplateVersionSpec
 
 _CONSEQUENCES: Mapping[str, str] = {
     "InfraCluster": "no ClusterClass can use {kind}, so the provider releases none",
@@ -36,8 +37,8 @@ _CONSEQUENCES: Mapping[str, str] = {
 def check_templates(draft: Draft, contracts: Iterable[Contract], top: PathReporter) -> None:
     """Report kinds with a template that they cannot have, or without one that they must have.
 
-    Ids: ``template-unknown``, ``template-needed``, ``template-left-out``, and the ids of field
-    checks for the status of templates.
+    Ids: ``template-unknown``, ``template-needed``, ``template-left-out``, ``part-fields-required``,
+    and the ids of field checks for the status of templates.
     """
     known = list(contracts)
     for kind in draft.kinds:
@@ -68,7 +69,23 @@ def _check_template(kind: DraftKind, contracts: Iterable[Contract], reporter: Pa
             for name, field in contract.types[f"{role}Template"].status.items()
         }
         check_own_fields(template.status or {}, reserved, reporter.at("template", "status"))
+        _check_part_fields(template, reporter.at("template"))
         check_template_fields(kind, contracts, template, reporter.at("template"))
+
+
+def _check_part_fields(template: TemplateSpec, reporter: PathReporter) -> None:
+    """Report fields beside ``template`` or ``spec`` with one of these names, or required."""
+    described: dict[str, TemplateVersionSpec] = {"": template, **(template.versions or {})}
+    for version, written in described.items():
+        here = reporter.at("versions", version) if version else reporter
+        for part, fields in (written.part_fields or {}).items():
+            names = {"template"} if part == "spec" else {"metadata", "spec"}
+            check_own_fields(fields, dict.fromkeys(names, "CRD-08"), here.at("partFields", part))
+            for name, field in fields.items():
+                if is_required(field) and "default" not in convert_field(field):
+                    message = f"{quote(name)} is required, but templates of releases do not set it"
+                    hint = "Give it a default, or do not require it."
+                    here.add_error("part-fields-required", message, hint, "partFields", part, name)
 
 
 _RESERVED = """
