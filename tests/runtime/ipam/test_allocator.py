@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from capsmith_runtime.testing.clock import VirtualLoop
 from tests.runtime.ipam.allocator_environment import (
     CLAIM_TYPE,
     POOL,
+    POOL_TYPE,
     REFERENCE,
     AllocatorEnvironment,
     object_of,
@@ -50,6 +52,21 @@ def test_the_holder_of_a_pool_writes_once_for_each_batch() -> None:
         assert await env.sent() == ["patch FooPool"]
         env.answer_all()
         assert outcome(await task) == "10.0.0.2"
+
+    _run(scenario)
+
+
+def test_counts_that_the_crd_lacks_are_not_written_again() -> None:
+    async def scenario(env: AllocatorEnvironment) -> None:
+        env.pools.resource = replace(POOL_TYPE, absent_fields=("status.addresses",))
+        await env.allocator.sync_status()
+        assert await env.sent() == []
+        await env.reserve(env.claim("a"))
+        pool = env.pools.get(POOL.key)
+        assert pool is not None
+        assert list(pool["status"]) == ["allocation"]
+        await env.allocator.sync_status()
+        assert await env.sent() == []
 
     _run(scenario)
 

@@ -272,8 +272,11 @@ class PoolAllocator:
             if self._is_holder(pool) or metadata.is_deleting(pool):
                 with suppress(ConflictError):  # the other write's event triggers another attempt
                     await self._write_allocation(await self._become_holder(pool))
-            elif metadata.mapping(pool, "status").get("addresses") != self._counts():
-                await self._patch(pool, {"addresses": self._counts()}, locked=False)
+            else:
+                counts = self._select_known({"addresses": self._counts()})
+                status = metadata.mapping(pool, "status")
+                if any(status.get(name) != count for name, count in counts.items()):
+                    await self._patch(pool, counts, locked=False)
 
     async def _serve_requests(self) -> None:
         """Respond to all requests, after their reservations are written.
@@ -327,7 +330,7 @@ class PoolAllocator:
         current = {name: status.get(name) for name in ("addresses", "allocation")}
         # No request is answered before this write: an address counts as reserved only when the API
         # server has it, under a version that no other manager has written since.
-        change = merge_patch(current, self._status())
+        change = merge_patch(current, self._select_known(self._status()))
         try:
             if change:
                 await self._patch(pool, change)
@@ -418,11 +421,16 @@ class PoolAllocator:
         patched = await self._context.client.patch_status(
             self._pools.resource,
             self._pool.key,
-            remove_absent_fields(self._pools.resource, {"status": status}),
+            {"status": self._select_known(status)},
             resource_version=pool["metadata"]["resourceVersion"] if locked else "",
         )
         self._pools.update_from_write(patched)
         return patched
+
+    def _select_known(self, status: JSON) -> JSON:
+        """Return the fields of a status that the CRD of the pool has."""
+        known: JSON = remove_absent_fields(self._pools.resource, {"status": status})["status"]
+        return known
 
     async def _read_pool(self) -> JSON | None:
         try:
