@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from capsmith.contract.model import Contract, TypeShape
+from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.importing.compare import RULES, Schema, compare_schemas, normalize, normalize_columns
 from capsmith.importing.fields import clean_description, clean_rule, convert_field, convert_fields
 from capsmith.importing.outline import Outline, Version
@@ -87,14 +87,49 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
                             field.name in there
                         )
                         is_lacking = field.required and field.name not in there
-                        if is_lacking and field.feature in _WHOLE:
+                        if (is_lacking and field.feature in _WHOLE) or (
+                            part == "status" and not _is_writable(there, field)
+                        ):
                             lacking.add(field.feature)
-    # Without a field that the feature requires, these are other fields with the same names.
+    # Without a field that the feature requires, or with one that the manager cannot fill in, these
+    # are other fields with the same names.
     found |= dict.fromkeys(lacking, False)
+    if source.role == "ControlPlane" and not (found.get("replicas") or _names_machines(source)):
+        found["machines"] = False
     if source.role == "ControlPlane" and not (found.get("machines") or found.get("replicas")):
         # Without replicas and a template for Machines, there are no Machines.
         found[MANAGED] = True
     return found
+
+
+def _is_writable(there: Schema, field: ContractField) -> bool:
+    """Return whether a CRD requires nothing in a field but what the contract knows."""
+    return field.name not in there or not _requires_more(there[field.name], field.schema)
+
+
+def _requires_more(own: Any, contract: Any) -> bool:
+    if not isinstance(own, Mapping) or not isinstance(contract, Mapping):
+        return False
+    mine, theirs = (mapping_of(each, "properties") for each in (own, contract))
+    unknown = set(texts_of(normalize(own), "required")) - set(theirs)
+    if theirs and unknown:
+        return True
+    below = [(mine[name], theirs[name]) for name in theirs if name in mine]
+    return any(
+        _requires_more(one, other)
+        for one, other in (*below, (own.get("items"), contract.get("items")))
+    )
+
+
+def _names_machines(source: SourceCrd) -> bool:
+    """Return whether a control plane refers to the infrastructure of Machines, in any place."""
+    for version in source.crd.versions:
+        spec = mapping_of(version.schema, "properties", "spec", "properties")
+        template = mapping_of(spec, "machineTemplate", "properties")
+        inner = mapping_of(template, "spec", "properties")
+        if any(name.startswith("infrastructure") for name in (*spec, *template, *inner)):
+            return True
+    return False
 
 
 def list_shapes(role: str, versions: Mapping[str, Contract]) -> Shapes:

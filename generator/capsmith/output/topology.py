@@ -180,6 +180,8 @@ def build_topology(
     # A variable is defined only once in a ClusterClass, and `builtin` belongs to core, so such
     # names get the kind as a prefix.
     shared = _names(cluster) & _names(machine) | _RESERVED
+    # Samples of templates need what the templates require, which may be more than the kind does.
+    created = machine._replace(spec_fields=machine_template.spec_fields)
     control_plane = _own(provider, Role.CONTROL_PLANE)
     suppliers = [cluster, *([control_plane.object] if control_plane else ())]
     return Topology(
@@ -187,10 +189,10 @@ def build_topology(
         cluster_template=cluster_template,
         machine=machine,
         machine_template=machine_template,
-        cluster_spec=_spec(cluster, provider),
-        machine_spec=_spec(machine, provider),
+        cluster_spec=_complete(cluster, _spec(cluster, provider)),
+        machine_spec=_spec(created, provider),
         cluster_class_spec=escape_dollars(sample_spec(cluster, provider)),
-        machine_class_spec=escape_dollars(sample_spec(machine, provider)),
+        machine_class_spec=escape_dollars(sample_spec(created, provider)),
         cluster_variables=_variables(cluster, cluster_template, shared),
         machine_variables=_variables(machine, machine_template, shared),
         endpoint=any("controlPlaneEndpoint" in supplier.features for supplier in suppliers),
@@ -335,6 +337,17 @@ def _spec(resource: Resource, provider: Provider) -> dict[str, Any]:
         field.name: _value(field, resource) for field in resource.spec_fields if field.required
     }
     return {**values, **reference}
+
+
+def _complete(resource: Resource, spec: dict[str, Any]) -> dict[str, Any]:
+    """Return ``spec`` with examples for the contract's fields that the author requires."""
+    fields = resource.contract_fields.spec if resource.contract_fields is not None else {}
+    missing = {
+        name: escape_dollars(build_example(field.schema))
+        for name, field in fields.items()
+        if field.required and "default" not in field.schema and name not in spec
+    }
+    return {**missing, **spec}
 
 
 _WITH_DEFAULT: Final = ("InfraMachine", "InfraMachinePool", "ControlPlane")

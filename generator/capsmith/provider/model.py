@@ -175,7 +175,7 @@ class CrdOptions(NamedTuple):
     part_limits: Mapping[str, Mapping[str, Any]] = {}
     """Additional schema keywords by part of the object, such as ``status`` or ``spec.template``."""
     part_fields: Mapping[str, tuple[Field, ...]] = {}
-    """Fields of a template beside ``template`` or ``spec``, by part: ``spec``, ``spec.template``."""
+    """Fields of a template beside ``template`` or ``spec``, by part, such as ``spec``."""
     transition_rules: bool = False
     """Whether a template also gets the CEL rules of its kind that use ``oldSelf``."""
 

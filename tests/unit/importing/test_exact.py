@@ -72,3 +72,28 @@ def test_what_is_required_in_one_version_only_comes_back() -> None:
     assert machine_of(found)["versions"]["v1alpha1"]["requiredParts"] == []
     (machine,) = (each for each in found.crds if each.crd.kind == "AcmeMachine")
     assert not [each for each in machine.differences if each.what == "required"]
+
+
+def test_fields_beside_the_spec_of_a_template_come_back() -> None:
+    crds = provider()
+    spec = crds[3]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["nodeReuse"] = {"type": "boolean", "default": False}
+    spec["properties"]["template"]["properties"]["kind"] = {"type": "string"}
+    found = imported(*crds)
+    assert machine_of(found)["template"]["partFields"] == {
+        "spec": {"nodeReuse": {"type": "boolean", "default": False}},
+        "spec.template": {"kind": "string"},
+    }
+    (template,) = (each for each in found.crds if each.crd.kind == "AcmeMachineTemplate")
+    assert [each for each in template.differences if not each.is_addition] == []
+
+
+def test_one_version_under_two_contracts_follows_one_of_them() -> None:
+    crds = provider()
+    for each in crds:
+        each["metadata"]["labels"]["cluster.x-k8s.io/v1beta1"] = "v1beta1"
+    for each in crds[:2]:
+        schema = each["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["properties"]["status"]["properties"]["initialization"] = {"type": "object"}
+    contracts = yaml.safe_load(imported(*crds).text)["contracts"]
+    assert len(contracts) == 1

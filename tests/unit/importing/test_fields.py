@@ -176,3 +176,43 @@ def test_features_of_managed_control_planes_are_those_of_their_shape() -> None:
     assert entry["features"]["replicas"] is True
     assert "spec" not in entry
     assert {refusal.path[-2] for refusal in found.refusals} == {"without"}
+
+
+def test_a_control_plane_that_names_no_infrastructure_of_machines_is_managed() -> None:
+    timeouts = {"nodeDrainTimeout": {"type": "string"}}
+    plane = crd(
+        "AcmeControlPlane",
+        group="controlplane.cluster.x-k8s.io",
+        spec={
+            "version": {"type": "string"},
+            "machineTemplate": {"type": "object", "properties": timeouts},
+        },
+        status={"version": {"type": "string"}},
+    )
+    found = imported(*provider(), plane)
+    (entry,) = yaml.safe_load(found.text)["controlPlane"].values()
+    assert entry["features"]["externalManagedControlPlane"] is True
+    (made,) = (each for each in found.crds if each.crd.kind == "AcmeControlPlane")
+    assert not [each for each in made.differences if "machineTemplate" in each.field]
+
+
+def test_a_field_that_requires_what_the_manager_cannot_know_is_not_its_feature() -> None:
+    own = {
+        "type": "object",
+        "properties": {"providerID": {"type": "string"}, "isLatest": {"type": "boolean"}},
+        "required": ["isLatest"],
+    }
+    pool = crd(
+        "AcmeMachinePool",
+        spec={"providerIDList": {"type": "array", "items": {"type": "string"}}},
+        status={"instances": {"type": "array", "items": own}},
+    )
+    found = imported(*provider(), pool)
+    entry = yaml.safe_load(found.text)["infrastructure"]["AcmeMachinePool"]
+    assert entry["features"]["instances"] is False
+    (made,) = (each for each in found.crds if each.crd.kind == "AcmeMachinePool")
+    assert not [each for each in made.differences if "instances" in each.field]
+    del own["required"]
+    found = imported(*provider(), pool)
+    entry = yaml.safe_load(found.text)["infrastructure"]["AcmeMachinePool"]
+    assert "instances" not in entry["features"]

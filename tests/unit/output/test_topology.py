@@ -6,7 +6,15 @@ from typing import Any
 
 from capsmith.output.reference import list_field_rows
 from capsmith.output.topology import build_topology, escape_dollars, sample_spec
-from capsmith.provider.model import Component, CrdOptions, Field, Provider, Role
+from capsmith.provider.model import (
+    Component,
+    ContractFields,
+    CrdOptions,
+    Field,
+    OwnField,
+    Provider,
+    Role,
+)
 from capsmith.provider.versions import get_preferred_version
 from capsmith.safetext import DnsLabel, Identifier
 from tests.unit.provider.build import REGION, SIZE, provider, resource, version
@@ -203,3 +211,31 @@ def test_optional_fields_are_set_until_a_spec_has_enough() -> None:
 
     assert parts.machine_spec == parts.machine_class_spec == {"zone": "example", "cores": 1}
     assert {v.name for v in parts.machine_variables} == {"cores"}
+
+
+def test_a_sample_of_machines_has_what_only_their_template_requires() -> None:
+    component, made = with_machine_fields(field("size", required=False, type="string"))
+    resources = tuple(
+        (
+            each._replace(spec_fields=(field("size", type="string"),))
+            if each.role is Role.INFRA_MACHINE_TEMPLATE
+            else each
+        )
+        for each in component.resources
+    )
+    parts = build_topology(component._replace(resources=resources), made)
+    assert list(parts.machine_spec) == ["size"]
+    assert list(parts.machine_class_spec) == ["size"]
+
+
+def test_a_sample_of_a_cluster_has_contract_fields_that_the_author_requires() -> None:
+    made = provider()
+    endpoint = OwnField({"type": "object", "properties": {}}, required=True)
+    own = ContractFields({"controlPlaneEndpoint": endpoint}, {})
+    component = made.components[0]
+    resources = tuple(
+        each._replace(contract_fields=own) if each.role is Role.INFRA_CLUSTER else each
+        for each in component.resources
+    )
+    parts = build_topology(component._replace(resources=resources), made)
+    assert parts.cluster_spec["controlPlaneEndpoint"] == {}

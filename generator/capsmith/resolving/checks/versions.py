@@ -279,9 +279,7 @@ def _or_convert(is_possible: bool) -> str:
     return "; else your conversion has to set it." if is_possible else "."
 
 
-def _list_unfilled_in_hub(
-    changes: PartChanges, hub: tuple[Field, ...]
-) -> list[tuple[Field, str]]:
+def _list_unfilled_in_hub(changes: PartChanges, hub: tuple[Field, ...]) -> list[tuple[Field, str]]:
     spoke = {field.name for field in changes.spoke}
     changed = {field.name for field in changes.hub_changes}
     unfilled = [field for field in hub if is_needed(field) and field.name in changed]

@@ -159,7 +159,7 @@ class IPAMEnvironment(TestEnvironment):
 
         For a kind whose CRD lacks ``status.conditions``, wait until the manager is quiet.
         """
-        if not self.has_field(self.pool(key), "status", "conditions"):
+        if not self.has_conditions(self.pool(key)):
             await self.quiet()
             return
         await self.eventually(

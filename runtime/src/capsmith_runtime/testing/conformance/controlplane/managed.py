@@ -27,6 +27,8 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 users: [{name: u, user: {token: another}}]
 current-context: c
 """
+_ENDPOINT = "controlPlaneEndpoint"
+_EXTERNAL = "externalManagedControlPlane"
 
 
 class TestManagedControlPlane(ManagedControlPlaneConformance):
@@ -42,9 +44,11 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         """
         await env.running()
         obj, status = env.obj(), env.status()
-        assert set(obj["spec"]["controlPlaneEndpoint"]) == {"host", "port"}
+        if env.has_field(obj, "spec", _ENDPOINT):
+            assert set(obj["spec"][_ENDPOINT]) == {"host", "port"}
         assert obj["metadata"]["finalizers"] == [env.kind.finalizer]
-        assert status["externalManagedControlPlane"] is True
+        if env.has_field(obj, "status", _EXTERNAL):
+            assert status[_EXTERNAL] is True
         assert status["version"] == VERSION
         assert env.says("Available", "True")
         if env.contract == "v1beta1":
@@ -104,6 +108,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
         Proves: CP-01.
         """
+        resource = env.kind.resource
+        kind: JSON = {"apiVersion": resource.api_version, "kind": resource.kind}
+        if not env.has_field(kind, "spec", _ENDPOINT):
+            pytest.skip("the CRD has no endpoint: the cluster of the infrastructure has it")
         given = {"host": "api.example.com", "port": 443}
         await env.running(controlPlaneEndpoint=given)
         assert env.obj()["spec"]["controlPlaneEndpoint"] == given
@@ -190,6 +198,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         kind = env.kind.resource.kind
         env.api.change("Cluster", CLUSTER, {"spec": {"paused": True}})
         await env.eventually("it says so", lambda: env.says("Paused", "True"))
+        await env.quiet()
         env.api.change(kind, CONTROL_PLANE, {"spec": {"version": LATER}})
         env.api.remove(kind, CONTROL_PLANE)
         await env.quiet()
@@ -280,7 +289,9 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
         env.add_cluster(provisioned=False)
         env.add_control_plane()
         await env.eventually("it says so", lambda: env.says("Available", "False"))
-        assert env.status()["externalManagedControlPlane"] is True
+        await env.quiet()
+        if env.has_field(env.obj(), "status", _EXTERNAL):
+            assert env.status()[_EXTERNAL] is True
         assert not env.hosting.control_planes()
         env.provision()
         await env.eventually("it is initialised", env.initialized)
