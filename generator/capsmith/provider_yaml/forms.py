@@ -1,9 +1,7 @@
 """Types for the values in provider.yaml: names, other strings, and the fields of kinds.
 
-Each string type takes its pattern and length limit from a class in :mod:`capsmith.safetext`, so
-every accepted string is safe in generated code.  The type also holds the id and the hint of the
-finding for an invalid string.  Fields use the vocabulary of Kubernetes' structural schemas, or a
-shorthand such as ``string!``.
+Patterns and length limits come from :mod:`capsmith.safetext`, so every accepted string is safe in
+generated code.  Fields use the vocabulary of structural schemas, or a shorthand like ``string!``.
 """
 
 from __future__ import annotations
@@ -327,17 +325,13 @@ Many = Annotated[tuple[T, ...], Strict(False)]
 """A list in provider.yaml, stored as a tuple."""
 
 TEXT, MAPPING, FLAG, LIST = "<text>", "<mapping>", "<flag>", "<list>"
-"""Tags for the members of unions. They appear in pydantic's error locations, so no key in
-provider.yaml can have these names."""
+"""Tags for the members of unions. They are in pydantic's error paths, so no key can have them."""
 
 SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 
 
 class SpecModel(BaseModel):
-    """Base class for the models: immutable, strictly typed, camelCase keys, no unknown keys.
-
-    Pydantic builds all of them together when the first provider.yaml is parsed.
-    """
+    """Base class of models: immutable, strict, camelCase keys, no unknown keys; built lazily."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, alias_generator=to_camel, defer_build=True
@@ -370,10 +364,7 @@ def _flag_or_list(value: Any) -> str | None:
 
 
 def choose_by_tag(tag: Any, expected: str) -> Discriminator:
-    """Return a union discriminator that reports a value without a tag as ``spec-wrong-type``.
-
-    ``expected`` completes the message "must be ...".
-    """
+    """Return a discriminator that reports ``spec-wrong-type``: ``must be``, and ``expected``."""
     return Discriminator(
         tag, custom_error_type="spec-wrong-type", custom_error_message=f"must be {expected}"
     )
