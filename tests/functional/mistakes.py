@@ -492,6 +492,52 @@ _CLIENTS: Final = """\
     session_factory = Clients
 
 """
+_WATCHING: Final = _CLIENTS.format(result="credentials.identity").replace(
+    "    session_factory = Clients\n",
+    "        def watch(self, session, changes):\n"
+    "            {watch}\n\n"
+    "    session_factory = Clients\n",
+)
+_NORMAL_CLUSTER: Final = (
+    "    def reconcile_normal(\n"
+    "        self, cluster: InfraClusterScope[AcmeClusterSpec]\n"
+    "    ) -> InfraClusterState | Waiting:\n"
+    '        """Look up the resources, create them if they are missing, '
+    'and return their state."""\n'
+)
+_LISTING: Final = (
+    "    from capsmith_runtime.infrastructure import WatchedMachines\n\n"
+    "    watched_machines = WatchedMachines.ALL\n\n"
+    f"{_NORMAL_CLUSTER}"
+    "        members = [each for each in cluster.machines if {condition}]\n"
+    "        addresses = [each.addresses[0].address for each in members]\n"
+    "        cluster.logger.info('members', addresses=addresses)\n"
+)
+_WATCHES: Final = {
+    "expects an address of each machine": _controller(
+        "acme_cluster", _NORMAL_CLUSTER, _LISTING.replace("{condition}", "True")
+    ),
+    "watches the infrastructure once": _controller(
+        "acme_machine", _INITIALISER, _WATCHING.format(watch="changes.wait(0)") + _INITIALISER
+    ),
+    "watches the infrastructure after the end of the session": _controller(
+        "acme_machine",
+        _INITIALISER,
+        _WATCHING.format(watch="__import__('threading').Event().wait(60)") + _INITIALISER,
+    ),
+}
+_RIGHT_WATCHES: Final = (
+    _controller(
+        "acme_cluster",
+        _NORMAL_CLUSTER,
+        _LISTING.replace("{condition}", "each.is_provisioned and not each.deleting"),
+    ),
+    _controller(
+        "acme_machine",
+        _INITIALISER,
+        _WATCHING.format(watch="while not changes.wait(1): pass") + _INITIALISER,
+    ),
+)
 _IDENTITIES: Final = {
     "deletes servers without a session": _controller(
         "acme_machine",
@@ -570,6 +616,7 @@ KITS: Final[Mapping[str, Kit]] = {
     "extension": Kit(_example("extension"), _EXTENSION),
     "admission": Kit(_ADMISSION_DESCRIPTION, _ADMISSION),
     "identities": Kit(_IDENTITIES_DESCRIPTION, _IDENTITIES, right=_RIGHT_SESSIONS),
+    "watches": Kit(_example("acme"), _WATCHES, right=_RIGHT_WATCHES),
     "manager": Kit(_MANAGER_DESCRIPTION, _MANAGER),
 }
 

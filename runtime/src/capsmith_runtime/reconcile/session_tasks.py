@@ -30,6 +30,11 @@ STABLE_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 5.0
 """Maximum seconds to wait for a thread to notice that its session has ended."""
 
+WATCH_ENDED: Final = "watch of the infrastructure ended"
+"""Logged when ``watch`` returns or raises an exception while its session is open."""
+WATCH_RUNS_ON: Final = "watch does not end with its session"
+"""Logged when ``watch`` still runs ``STOP_SECONDS`` after its session was closed."""
+
 
 class SessionWatch:
     """Calls a factory's ``watch`` for as long as one of its sessions is open."""
@@ -70,7 +75,7 @@ class SessionWatch:
         _, running = await asyncio.wait({self._task}, timeout=STOP_SECONDS)
         if running:
             self._task.cancel()
-            _log.warning("watch does not end with its session", **self._details)
+            _log.warning(WATCH_RUNS_ON, **self._details)
 
     def _report(self, change: ReportedChange) -> None:
         self._loop.call_soon_threadsafe(self._enqueue, change)
@@ -94,7 +99,7 @@ class SessionWatch:
                 backoff.reset()
             delay = backoff.next()
             _log.warning(
-                "watch of the infrastructure ended",
+                WATCH_ENDED,
                 error=problem,
                 retry_seconds=round(delay, 2),
                 **self._details,

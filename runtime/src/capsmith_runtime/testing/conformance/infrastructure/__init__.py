@@ -20,6 +20,10 @@ from capsmith_runtime.testing.conformance.infrastructure.machine_templates impor
     TestMachineTemplates,
 )
 from capsmith_runtime.testing.conformance.infrastructure.settings import TestSettings
+from capsmith_runtime.testing.conformance.infrastructure.watches import (
+    TestSessionWatches,
+    TestWatchedMachines,
+)
 
 __all__ = [
     "TestAccounts",
@@ -31,7 +35,9 @@ __all__ = [
     "TestInfrastructureFaults",
     "TestMachineIdentities",
     "TestMachineTemplates",
+    "TestSessionWatches",
     "TestSettings",
     "TestSourceIdentities",
     "TestTerminatedMachines",
+    "TestWatchedMachines",
 ]
