@@ -102,6 +102,8 @@ class Console:
                     self._line(make_printable(text))
                 for text in verdict.not_judged:
                     self._line(make_printable(f"not judged: {text}"))
+                for text in verdict.left_out:
+                    self._line(make_printable(f"left out: {text}"))
                 for text in verdict.unanswered:
                     self._line(make_printable(f"not answered: {text}"))
                 self._line(make_printable(output.render_summary(verdict)))

@@ -140,6 +140,50 @@ def test_a_tree_that_kustomize_refuses(tmp_path: Path) -> None:
     assert refused(str(folder)) == "verify-kustomize"
 
 
+def left_out(*arguments: str) -> list[str]:
+    return list(json.loads(run(*arguments, "--format", "json").output)["leftOut"])
+
+
+@with_kustomize
+def test_kustomizations_beside_the_release_are_left_out(tmp_path: Path) -> None:
+    """Neither overlays of the release nor templates that cannot be built end the verdict."""
+    folder = tree(tmp_path / "config", label="v9")
+    write(folder / "debug", {"resources": ["../crd", "flags.yaml"]})
+    flags = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "flags"}}
+    (folder / "debug" / "flags.yaml").write_text(yaml.safe_dump(flags))
+    write(tmp_path / "flavors", {"resources": ["https://example.com/template.yaml"]})
+    notes = left_out(str(tmp_path))
+    assert [Path(note.partition(":")[0]).parent.name for note in notes] == ["debug", "flavors"]
+    assert "share files" in notes[0]
+    assert "nothing is downloaded" in notes[1]
+    assert "GEN-02" in [v["id"] for v in violations(str(tmp_path))]
+    assert f"left out: {notes[1]}" in run(str(tmp_path)).output
+
+
+def test_kustomizations_beside_the_release_may_need_kustomize(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    folder = tree(tmp_path / "config")
+    write(folder / "crd", {"resources": ["bases/coralmachines.yaml"]})
+    write(tmp_path / "flavors", {"replacements": [{"path": "a.yaml"}]})
+    assert violations(str(tmp_path)) is not None
+    write(folder / "default", {"resources": ["../crd"], "replacements": [{"path": "a.yaml"}]})
+    assert refused(str(tmp_path)) == "verify-no-kustomize"
+
+
+@with_kustomize
+def test_files_of_tests_are_left_out(tmp_path: Path) -> None:
+    tree(tmp_path / "config")
+    others = tmp_path / "test" / "e2e" / "data"
+    others.mkdir(parents=True)
+    (others / "core-components.yaml").write_text(yaml.safe_dump(crd("CoralWidget")))
+    assert left_out(str(tmp_path)) == [f"{tmp_path}: 1 file in folders called e2e, test"]
+    assert "CoralWidget" not in run(str(tmp_path), "--advice").output
+    assert left_out(str(others)) == []
+    assert left_out(str(tmp_path / "test")) == []
+
+
 @with_kustomize
 def test_a_tree_of_several_releases(tmp_path: Path) -> None:
     folder = tree(tmp_path)

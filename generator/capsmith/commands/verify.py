@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from capsmith.contract.load import load_keywords, load_live_rules, load_upgrade_
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.kustomized import (
     BuiltFolder,
+    BuiltTree,
     build_with_kustomize,
     refuse_what_needs_kustomize,
 )
@@ -41,6 +42,8 @@ from capsmith.workspace.reading import Limit, find_yaml_files, read_document
 MAX_BYTES = 16 * 1024 * 1024
 LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")
 _CONFIG = ".capsmith-verify.yaml"
+_TESTS = frozenset({"e2e", "hack", "test", "testdata", "tests"})
+"""Names of folders in a source tree whose manifests belong to no release."""
 
 
 class VerifyRequest(NamedTuple):
@@ -143,20 +146,21 @@ def _answers(request: VerifyRequest, asked: Questions) -> Answers:
 
 def _release(paths: Sequence[Path]) -> ReleaseFiles:
     """Return the release in ``paths``, with the kustomizations of source trees built."""
-    files = _files(paths)
+    files, left_out = _files(paths)
     release = read_release(files)
-    release.manifests = _build(files, release.manifests)
+    release.manifests, not_built = _build(files, release.manifests)
+    release.left_out = (*left_out, *not_built)
     return release
 
 
-def _build(files: Sequence[SourceFile], manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+def _build(files: Sequence[SourceFile], manifests: Sequence[Manifest]) -> BuiltTree:
     """Return the manifests with their kustomizations applied, by kustomize if it is installed."""
     if not Kustomizations(manifests).all:
-        return tuple(manifests)
+        return BuiltTree(tuple(manifests))
     command = find_kustomize()
     if command is None:
         refuse_what_needs_kustomize(manifests)
-        return build(manifests)
+        return BuiltTree(build(manifests))
     # kustomize reports real paths; findings should name files as the user did.
     names = {os.path.realpath(file.name): file.name for file in files}
 
@@ -178,33 +182,45 @@ def _ids(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
-def _files(paths: Sequence[Path]) -> list[SourceFile]:
-    """Return the files to judge: files that were named, and the YAML files in folders."""
+def _files(paths: Sequence[Path]) -> tuple[list[SourceFile], tuple[str, ...]]:
+    """Return the files to judge, and notes on those that are left out.
+
+    They are the files that were named, and the YAML files in folders.
+    """
     files: dict[str, SourceFile] = {}
+    left_out: list[str] = []
     for path in paths:
         if not path.is_symlink() and path.is_dir():
-            for each in _in_folder(path):
-                files.setdefault(each.name, each)
+            found, note = _in_folder(path)
+            left_out += [note] if note else []
+            for each in found:
+                files.setdefault(str(each), SourceFile(str(each), _read(each)))
         else:
             files.setdefault(str(path), SourceFile(str(path), _read(path), True))
-    return list(files.values())
+    return list(files.values()), tuple(left_out)
 
 
-def _in_folder(folder: Path) -> Iterator[SourceFile]:
-    """Yield the release assets below a folder, or all YAML files if there are none.
+def _in_folder(folder: Path) -> tuple[list[Path], str]:
+    """Return the release assets below a folder, or all YAML files if there are none, and a note.
 
-    A folder without release assets is a source tree.
+    A folder without release assets is a source tree.  Files of its tests are left out, which the
+    note says: among them are releases of other providers, and manifests with mistakes.
     """
     found = list(find_yaml_files(folder, LIMIT))
-    assets = [path for path in found if is_release_asset(str(path))]
-    has_components = any("components" in path.name for path in assets)
     if not found:
         hint = (
             "Specify a folder with components, metadata.yaml or templates, or the files themselves."
         )
         raise UnreadableInput("verify-nothing", "no YAML files found", file=str(folder), hint=hint)
-    for path in assets if has_components else found:
-        yield SourceFile(str(path), _read(path))
+    names = {path: _TESTS.intersection(path.relative_to(folder).parts[:-1]) for path in found}
+    kept = [path for path in found if not names[path]] or found
+    left_out = sorted({name for path in found if path not in kept for name in names[path]})
+    count = len(found) - len(kept)
+    files = "1 file" if count == 1 else f"{count} files"
+    note = f"{folder}: {files} in folders called {', '.join(left_out)}"
+    assets = [path for path in kept if is_release_asset(str(path))]
+    has_components = any("components" in path.name for path in assets)
+    return assets if has_components else kept, note if left_out else ""
 
 
 def _read(path: Path) -> str:

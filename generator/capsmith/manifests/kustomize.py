@@ -182,7 +182,7 @@ class Kustomizations:
         """Return the files that a kustomization names, directly or through other kustomizations."""
         return {
             name
-            for below in self._list_below(folder)
+            for below in self.list_below(folder)
             for name in self._named(below)
             if name not in self._kustomizations and name in self._files
         }
@@ -196,11 +196,11 @@ class Kustomizations:
         which kustomize refuses, the cycle adds nothing.
         """
         built: dict[str, list[_Copy]] = {}
-        for below in self._list_below(folder):
+        for below in self.list_below(folder):
             built[below] = self._build_one(below, built)
         return [each.manifest for each in built[folder]]
 
-    def _list_below(self, folder: str) -> list[str]:
+    def list_below(self, folder: str) -> list[str]:
         """Return the folders of the kustomizations that ``folder`` reaches, inner before outer.
 
         ``folder`` itself is the last one.

@@ -37,6 +37,7 @@ _NOWHERE = {
     ),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), ""),
 }
+_LOGGED = re.compile(r'[EWIF]\d{4} [\d:.]+ +\d+ \S+\] "command failed" err="(.*)"$')
 _HINT = "Specify the folder of the kustomization that builds the release, or verify its output."
 
 
@@ -82,8 +83,14 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
             raise _refusal(folder, str(error)) from error
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise _refusal(folder, lines[-1].replace(path, str(folder)))
+        raise _refusal(folder, _read_reason(lines[-1]).replace(path, str(folder)))
     return KustomizeOutput(done.stdout.decode(errors="replace"), above)
+
+
+def _read_reason(line: str) -> str:
+    """Return the error in a line of kubectl's log, without time and process; others as they are."""
+    found = _LOGGED.match(line)
+    return found[1].replace('\\"', '"') if found else line
 
 
 def _refuse_remote(top: Path) -> None:

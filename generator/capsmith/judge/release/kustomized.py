@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from capsmith.manifests.parse import Manifest, mapping_of, read_substituted, tex
 ORIGIN = "config.kubernetes.io/origin"
 _NOT_IN_MEMORY = ("patchesJson6902", "replacements", "vars", "transformers", "helmCharts")
 _HINT = "Verify the output of kustomize, or a release."
+_RELEASE = "default"
+"""Name that kubebuilder gives the folder of the kustomization that builds the release."""
 
 
 class BuiltFolder(NamedTuple):
@@ -28,46 +31,102 @@ BuildFolder = Callable[[str], BuiltFolder]
 ReadFile = Callable[[str], Sequence[Manifest]]
 
 
+class BuiltTree(NamedTuple):
+    """The objects of a source tree, after kustomize has built it."""
+
+    manifests: tuple[Manifest, ...]
+    not_built: tuple[str, ...] = ()
+    """Notes on the kustomizations that were not built: their file, and why."""
+
+
 def build_with_kustomize(
     run: BuildFolder, read: ReadFile, manifests: Sequence[Manifest]
-) -> tuple[Manifest, ...]:
+) -> BuiltTree:
     """Return the manifests, with every kustomization among them built by ``run``.
 
     ``read`` returns the objects in a file that is not among the manifests.  Kustomize components
-    are only built as parts of other kustomizations.  Raises UnreadableInput if a build fails.
+    are only built as parts of other kustomizations.
+
+    If a folder is called ``default``, as kubebuilder calls the one that builds the release, other
+    kustomizations may fail or build the same files differently: they are noted and left out.
+    Raises UnreadableInput if any other build fails, or if two of them share files.
     """
     tree = Kustomizations(manifests)
-    sources: dict[str, list[Manifest]] = {}
-    for manifest in manifests:
-        sources.setdefault(manifest.file, []).append(manifest)
-    built: list[Manifest] = []
-    done: set[str] = set()
-    first = ""
-    for root in tree.roots():
-        reached = tree.reached(root)
+    builder = _TreeBuilder(tree, run, read, manifests)
+    roots, others = _split_roots(tree)
+    for root in roots:
+        builder.build(root)
+    for root in others:
+        builder.build_or_note(root)
+    # A file of a kustomization that is not built is no part of the release, either.
+    left_out = builder.done | builder.not_built.keys()
+    rest = [each for each in manifests if each.file not in left_out and not tree.owns(each)]
+    notes = tuple(f"{file}: {reason}" for file, reason in builder.not_built.items())
+    return BuiltTree((*rest, *builder.built), notes)
+
+
+def _split_roots(tree: Kustomizations) -> tuple[list[str], list[str]]:
+    """Return the folders of the kustomizations that build releases, and those of all others."""
+    roots = [root for root in tree.roots() if tree.all[root].kind != "Component"]
+    releases = [root for root in roots if posixpath.basename(root) == _RELEASE]
+    return releases or roots, [root for root in roots if releases and root not in releases]
+
+
+class _TreeBuilder:
+    """Builds the kustomizations of a tree, those that reach most files first."""
+
+    def __init__(
+        self, tree: Kustomizations, run: BuildFolder, read: ReadFile, manifests: Sequence[Manifest]
+    ) -> None:
+        self.built: list[Manifest] = []
+        self.done: set[str] = set()
+        """Names of the files that a kustomization has built."""
+        self.not_built: dict[str, str] = {}
+        """Reasons by the name of the kustomization's file."""
+        self._tree, self._run, self._read = tree, run, read
+        self._first = ""
+        self._sources: dict[str, list[Manifest]] = {}
+        for manifest in manifests:
+            self._sources.setdefault(manifest.file, []).append(manifest)
+
+    def build(self, root: str) -> None:
+        """Build a kustomization, unless all its files have been built.
+
+        Raises UnreadableInput if that fails, or if only some of its files have been built.
+        """
+        reached = self._tree.reached(root)
         # The root that reaches the most files comes first: the others repeat its files or are parts
         # of it.
-        kustomization = tree.all[root]
-        if kustomization.kind == "Component" or (reached and reached <= done):
-            continue
-        if reached & done:
+        if reached and reached <= self.done:
+            return
+        kustomization = self._tree.all[root]
+        if reached & self.done:
             raise UnreadableInput(
                 "verify-several",
-                f"this kustomization and {first} share files, but build separate releases",
+                f"this kustomization and {self._first} share files, but build separate releases",
                 file=kustomization.file,
                 hint="Specify the folder of one of them, or verify the output of kustomize.",
             )
-        first = first or kustomization.file
-        built.extend(_objects(run(root), kustomization, read, sources))
-        done |= reached
-    rest = [each for each in manifests if each.file not in done and not tree.owns(each)]
-    return (*rest, *built)
+        self.built += _objects(self._run(root), kustomization, self._read, self._sources)
+        self._first = self._first or kustomization.file
+        self.done |= reached
+
+    def build_or_note(self, root: str) -> None:
+        """Build a kustomization; if that fails, note the reason instead."""
+        try:
+            self.build(root)
+        except UnreadableInput as error:
+            self.not_built[self._tree.all[root].file] = error.finding.message
 
 
 def refuse_what_needs_kustomize(manifests: Sequence[Manifest]) -> None:
-    """Raise UnreadableInput if the manifests use features that require kustomize itself."""
+    """Raise UnreadableInput if a release uses features that require kustomize itself."""
     tree = Kustomizations(manifests)
+    others = {below for root in _split_roots(tree)[1] for below in tree.list_below(root)}
+    needed = {below for root in _split_roots(tree)[0] for below in tree.list_below(root)}
     for folder, kustomization in tree.all.items():
+        if folder in others - needed:
+            continue
         features = [key for key in _NOT_IN_MEMORY if kustomization.listing(key)]
         if any(_is_json_patch(each, tree, folder) for each in kustomization.listing("patches")):
             features.append("patches")

@@ -100,6 +100,7 @@ def make_data(verdict: Verdict) -> dict[str, Any]:
         },
         "unanswered": list(verdict.unanswered),
         "notJudged": list(verdict.not_judged),
+        "leftOut": list(verdict.left_out),
         "violations": [_violation(violation) for violation in verdict.violations],
         **({"migration": _migration(verdict.migration)} if verdict.migration is not None else {}),
     }

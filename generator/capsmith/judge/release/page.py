@@ -35,6 +35,7 @@ def make_page(verdict: Verdict, command: str, folder: str) -> ReportPage:
         releases=tuple(map(str, verdict.cores)),
         notes=(
             *(f"Not judged: {text}" for text in verdict.not_judged),
+            *(f"Left out: {text}" for text in verdict.left_out),
             *(f"Not answered: {text}" for text in verdict.unanswered),
         ),
         held_title="Rules that found no violation",

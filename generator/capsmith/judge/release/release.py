@@ -154,6 +154,8 @@ class ReleaseFiles:
     texts: dict[str, Substituted] = field(default_factory=dict)
     alone: set[str] = field(default_factory=set)
     """Names of the files whose neighbouring files were not read."""
+    left_out: tuple[str, ...] = ()
+    """Notes on the parts of a source tree that are not judged: folders and kustomizations."""
     _nodes: dict[tuple[str, int], yaml.Node | None] = field(default_factory=dict)
 
     def locate(self, manifest: Manifest, path: Path) -> Location:

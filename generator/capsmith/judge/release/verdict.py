@@ -50,7 +50,9 @@ def verify_upgrade(
     ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
     """
     violations = judge_upgrade(before, after, rules, keywords, options)
-    both = ReleaseFiles(texts={**before.texts, **after.texts})
+    both = ReleaseFiles(
+        texts={**before.texts, **after.texts}, left_out=(*before.left_out, *after.left_out)
+    )
     return _verdict(violations, both, options, baseline, rules)
 
 
@@ -115,6 +117,7 @@ def _verdict(
         texts={name: text.original for name, text in release.texts.items()},
         rules={id: rule for id, rule in rules.items() if _is_selected(id, options)},
         violated=frozenset(violation.id for violation in judged),
+        left_out=release.left_out,
     )
 
 
