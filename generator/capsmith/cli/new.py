@@ -76,7 +76,7 @@ def generate(
 ) -> int:
     """Generate a provider repository from SPEC (default: provider.yaml).
 
-    In a repository that exists, run capsmith update instead.
+    In an existing repository, run capsmith update instead.
     """
     import_pydantic()
     from capsmith.commands.generate import generate

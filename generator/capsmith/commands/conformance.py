@@ -98,7 +98,7 @@ class CheckGroup(NamedTuple):
 
 
 def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
-    """Yield the groups of checks for the roles that occur in a release, keyed by kind in ``roles``.
+    """Yield the groups of checks for the roles of a release's kinds; ``roles`` maps kind to role.
 
     If no role has checks, yield the infrastructure checks, whose error names the missing objects.
     """

@@ -66,9 +66,11 @@ def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entr
 
 
 def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
-    """Return, for each optional feature of the contract, whether the CRDs have any of its fields.
+    """Return whether the CRDs have each optional feature of the contract.
 
-    The feature for credentials is not included.
+    They have a feature if they have any of its fields.  Some features also need all their required
+    fields, and no field in the status may require more than the contract defines.  The feature for
+    credentials is not included.
     """
     found: dict[str, bool] = {}
     lacking: set[str] = set()
@@ -103,7 +105,7 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
 
 
 def _is_writable(there: Schema, field: ContractField) -> bool:
-    """Return whether a CRD requires nothing in a field but what the contract knows."""
+    """Return whether the contract defines all that a CRD requires in a field."""
     return field.name not in there or not _requires_more(there[field.name], field.schema)
 
 
@@ -122,7 +124,7 @@ def _requires_more(own: Any, contract: Any) -> bool:
 
 
 def _names_machines(source: SourceCrd) -> bool:
-    """Return whether a control plane refers to the infrastructure of Machines, in any place."""
+    """Return whether any part of a control plane refers to the infrastructure of Machines."""
     for version in source.crd.versions:
         spec = mapping_of(version.schema, "properties", "spec", "properties")
         template = mapping_of(spec, "machineTemplate", "properties")

@@ -36,7 +36,7 @@ _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @lru_cache(8192)
 def _resolve_plain(value: str) -> str:
-    """Return the tag of a scalar without quotes, as the resolver of the loader would."""
+    """Return the tag of a scalar without quotes, as the loader's resolver would."""
     known = _BASE.yaml_implicit_resolvers
     for tag, pattern in (*known.get(value[:1], ()), *known.get(None, ())):
         if pattern.match(value):

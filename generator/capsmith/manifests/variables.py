@@ -465,7 +465,7 @@ def _variable(text: str, piece: Substitution | RefusedForm, line: int, commented
 
 
 class CommentFinder:
-    """Finder of YAML comments in a string, which reads each character once.
+    """A finder of YAML comments that reads each character of a string only once.
 
     Positions must be passed in ascending order.
     """

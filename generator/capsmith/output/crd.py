@@ -387,7 +387,7 @@ def _template(shape: TypeShape, spec: Schema, resource: Resource) -> dict[str, A
 
 
 def _part_fields(resource: Resource, part: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the schemas of the author's fields in a part of a template, and the required ones."""
+    """Return the author's fields in a part of a template: schemas, and names of required fields."""
     fields = resource.options.part_fields.get(part, ())
     schemas = {field.name: set_list_types(field.schema) for field in fields}
     return schemas, [field.name for field in fields if field.required]

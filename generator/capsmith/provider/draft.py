@@ -84,9 +84,9 @@ class DraftIdentity(NamedTuple):
     """Kinds of the identities from which identities of this kind may be derived."""
     fields: Mapping[str, FieldLike]
     path: tuple[str | int, ...]
-    """Path to the identity's entry in the description."""
+    """Path to the identity's entry in provider.yaml."""
     kind_path: tuple[str | int, ...]
-    """Path to the identity's kind name in the description."""
+    """Path to the identity's kind name in provider.yaml."""
 
 
 class Draft(NamedTuple):

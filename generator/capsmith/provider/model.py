@@ -170,8 +170,7 @@ class CrdOptions(NamedTuple):
 
     contract_columns: bool = True
     required_parts: frozenset[str] | None = None
-    """Top-level parts, such as ``spec``, that objects must have; None for the contract's
-    default."""
+    """Top-level parts that objects must have, such as ``spec``; None for the contract's default."""
     part_limits: Mapping[str, Mapping[str, Any]] = {}
     """Additional schema keywords by part of the object, such as ``status`` or ``spec.template``."""
     part_fields: Mapping[str, tuple[Field, ...]] = {}

@@ -34,7 +34,7 @@ class SchemaPart:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Paths that belong together."""
+    """Schema paths to check as a group: the first path, and those that it requires."""
 
     parts: tuple[SchemaPart, ...]
     """Paths with their types. If the first path is declared, all others are checked, too."""

@@ -100,7 +100,7 @@ def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
 
 
 def filter_installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
-    """Return the releases whose clusterctl installs providers of ``contract``, or all if empty."""
+    """Return the releases whose clusterctl installs providers of ``contract``; all for ``""``."""
     return tuple(core for core in cores if not contract or contract in core.contracts)
 
 

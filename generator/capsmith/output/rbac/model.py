@@ -74,7 +74,7 @@ _STRICT: Final = {"extra": "forbid"}
 
 @dataclass(frozen=True, slots=True)
 class KindSelector:
-    """Selector of kinds with all of ``features`` and one of ``roles``, or any role if empty."""
+    """Selector of kinds with all of ``features`` and one of ``roles``; no roles mean any role."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 

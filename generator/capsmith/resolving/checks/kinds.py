@@ -74,7 +74,7 @@ def _check_template(kind: DraftKind, contracts: Iterable[Contract], reporter: Pa
 
 
 def _check_part_fields(template: TemplateSpec, reporter: PathReporter) -> None:
-    """Report fields beside ``template`` or ``spec`` with one of these names, or required."""
+    """Report fields beside ``template`` or ``spec`` that have these names or are required."""
     described: dict[str, TemplateVersionSpec] = {"": template, **(template.versions or {})}
     for version, written in described.items():
         here = reporter.at("versions", version) if version else reporter
@@ -108,7 +108,7 @@ _LONGEST_SUFFIX = "TemplateList"
 
 
 def _named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
-    """Yield the kinds that the author names, each with its path in the description."""
+    """Yield the kinds that the author names, each with its path in provider.yaml."""
     for kind in draft.kinds:
         yield kind.name, (kind.section, kind.name)
     for identity in draft.identities:

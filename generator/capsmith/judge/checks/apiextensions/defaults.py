@@ -23,7 +23,7 @@ def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
     default = schema.get("default")
     if default is not None:
         where = (*path, "default")
-        # Lists with items twice are refused in objects only, not in a default.
+        # Lists with duplicate items are refused only in objects, not in defaults.
         judged = _drop_list_types(schema) if isinstance(default, dict | list) else schema
         wrong = [reason for _, reason in find_value_errors(default, judged)]
         for reason in wrong or find_broken_rules(default, schema):
