@@ -47,6 +47,9 @@ _name_option = click.option(
 _pod_option = click.option(
     "--pod", is_flag=True, help="Run the provider as Pods; needs a lab with a node."
 )
+_page_option = click.option(
+    "--page", is_flag=True, help="Serve the page of the lab in the background until the lab ends."
+)
 _core_option = core_option("The release of core.")
 
 
@@ -82,6 +85,7 @@ _gates_option = click.option(
 @click.option("--kind", is_flag=True, help="Create a cluster with kind and docker, and use it.")
 @_gates_option
 @click.option("--node", is_flag=True, help="Run core and providers as Pods; needs root.")
+@_page_option
 @handle_exit
 def up(
     core: str,
@@ -90,6 +94,7 @@ def up(
     kind: bool,
     feature_gates: str,
     node: bool,
+    page: bool,
 ) -> int:
     """Start a lab in the background.
 
@@ -116,6 +121,8 @@ def up(
     state = start(folder, request, console.print_step)
     console.print_text(f"The lab {folder.name} is running. Next: capsmith lab run [DIR].")
     console.print_text(f"export KUBECONFIG={state.kubeconfig}")
+    if page:
+        _open_page(folder)
     return 0
 
 
@@ -123,8 +130,9 @@ def up(
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
 @_name_option
 @_pod_option
+@_page_option
 @handle_exit
-def run(folder: Path, name: str | None, pod: bool) -> int:
+def run(folder: Path, name: str | None, pod: bool, page: bool) -> int:
     """Run the provider in DIR (default: .) until Ctrl-C, and restart it when its files change.
 
     The provider is released into the lab's clusterctl repository and installed with clusterctl
@@ -139,11 +147,10 @@ def run(folder: Path, name: str | None, pod: bool) -> int:
     from capsmith.console import Console
 
     provider = read_provider(folder)
-    console = Console()
-    run_provider(
-        *(provider, _existing(name, folder), console.print_step, console.print_failure),
-        as_pods=pod,
-    )
+    console, lab = Console(), _existing(name, folder)
+    if page:
+        _open_page(lab)
+    run_provider(provider, lab, console.print_step, console.print_failure, as_pods=pod)
     return 0
 
 
@@ -152,15 +159,17 @@ def run(folder: Path, name: str | None, pod: bool) -> int:
 @_core_option
 @_name_option
 @_pod_option
+@_page_option
 @handle_exit
-def demo(folder: Path, core: str, name: str | None, pod: bool) -> int:
+def demo(folder: Path, core: str, name: str | None, pod: bool, page: bool) -> int:
     """Create a cluster with the provider in DIR (default: .) and show it until its Machines run.
 
     Starts the lab and the provider if they are not running, and leaves them running.
     """
     from capsmith.cli.lab_demo import show_demo
 
-    return show_demo(folder, _new(name, folder), core, as_pods=pod)
+    opened = _open_page if page else None
+    return show_demo(folder, _new(name, folder), core, as_pods=pod, open_page=opened)
 
 
 @lab.command(name="exec")
@@ -328,6 +337,15 @@ def down(name: str | None, all_: bool, force: bool) -> int:
         if given:
             console.print_text("Everything installed in the cluster of --kubeconfig stays there.")
     return 0
+
+
+def _open_page(lab: LabFolder) -> None:
+    """Serve the page of a running lab in the background, and print how to open it."""
+    from capsmith.clusters.lab.page.background import start_page
+    from capsmith.console import Console
+
+    opener = start_page(lab)
+    Console().print_text(f"Open {opener.as_uri()} in a browser; it contains the page's key.")
 
 
 def _check_gates(gates: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,10 +25,18 @@ if TYPE_CHECKING:
 _CLUSTER = "demo"
 
 
-def show_demo(folder: Path, lab: LabFolder, core: str, *, as_pods: bool = False) -> int:
+def show_demo(
+    folder: Path,
+    lab: LabFolder,
+    core: str,
+    *,
+    as_pods: bool = False,
+    open_page: Callable[[LabFolder], None] | None = None,
+) -> int:
     """Start the lab and the provider unless they run, and show a cluster until its Machines run.
 
     Returns the exit code.  With ``as_pods``, a new lab has a node, and the provider runs as Pods.
+    ``open_page`` is called as soon as the lab is running.
     """
     provider = read_provider(folder)
     if not as_pods:
@@ -42,6 +50,8 @@ def show_demo(folder: Path, lab: LabFolder, core: str, *, as_pods: bool = False)
         raise lab_not_running(lab.name)
     if as_pods and not state.node:
         raise build_no_node_error(lab.name)
+    if open_page is not None:
+        open_page(lab)
     console.print_step(
         "the provider runs as its Deployment, in Pods of its image"
         if state.node

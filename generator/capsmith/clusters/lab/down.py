@@ -69,6 +69,7 @@ def end_lab(lab: LabFolder) -> None:
     Raises Refused if the lab's processes cannot be ended.
     """
     run, state = read_run(lab.run_state), read_lab(lab.state)
+    _end(lab.page_lock, None)
     _end(lab.run_lock, run.pid if run else 0)
     _end(lab.lock, state.pid if state else read_pid(lab))
     delete_kind_cluster(lab)

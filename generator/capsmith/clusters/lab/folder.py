@@ -56,6 +56,11 @@ class LabFolder:
         """Path to a file that exists as long as the lab has a kind cluster."""
         self.cloud = root / "cloud"
         """Path to the simulated cloud, for a provider whose infrastructure is still a scaffold."""
+        self.page_lock = root / "page.lock"
+        """Path to a file that the background process of the page locks."""
+        self.page_opener = root / "background-page.html"
+        """Path to the file that opens the page of the background process."""
+        self.page_log = root / "page.log"
         self.faults = root / "faults"
         """Path to the file with the simulated cloud's faults, which is read at each call."""
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from capsmith.clusters.lab.connection import connect
 from capsmith.clusters.lab.errors import LabError
@@ -13,27 +16,43 @@ from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.page.sources import ClusterSource, LabSource
 from capsmith.clusters.processes import user_kubeconfig
 
+if TYPE_CHECKING:
+    from capsmith.clusters.lab.page.serve import PageServer
+
 Ready = Callable[[str, Path], None]
 """Function that receives the page's address and the path to the file that opens it."""
 
+_LOOK_SECONDS = 0.5
+_GRACE_SECONDS = 3.0
 _PACKAGES = ("starlette", "uvicorn")
 
 
-def serve_lab(lab: LabFolder, port: int, ready: Ready) -> None:
+def serve_lab(
+    lab: LabFolder,
+    port: int,
+    ready: Ready,
+    *,
+    opener: Path | None = None,
+    ends_with_lab: bool = False,
+) -> None:
     """Serve the page of a running lab until a signal arrives.
 
-    Raises LabError if the lab is not running.
+    The page is opened by the file ``opener``, by default in the lab's folder.  If
+    ``ends_with_lab``, it also ends some seconds after the lab.  Raises LabError if the lab is not
+    running.
     """
-    _require_packages()
+    require_packages()
     from capsmith.clusters.lab.page.actions import LabActions
     from capsmith.clusters.lab.page.serve import PageServer
 
     with connect(lab, "page") as connection:
         source = LabSource(lab)
-        opener = lab.root / "page.html"
+        file = opener or lab.root / "page.html"
         actions = LabActions(connection.client, lab)
-        page = PageServer(connection.client, source, source.title, opener, actions)
-        page.serve(port, lambda address: ready(address, opener))
+        page = PageServer(connection.client, source, source.title, file, actions)
+        if ends_with_lab:
+            threading.Thread(target=_end_with_lab, args=(lab, page), daemon=True).start()
+        page.serve(port, lambda address: ready(address, file))
 
 
 def serve_cluster(
@@ -44,7 +63,7 @@ def serve_cluster(
     The cluster is the one that ``context`` of the kubeconfig refers to, by default the current
     context.  Only read requests are sent.  Raises UnreadableInput if the kubeconfig cannot be used.
     """
-    _require_packages()
+    require_packages()
     from capsmith.clusters.lab.page.serve import PageServer
 
     files = user_kubeconfig.find_kubeconfigs(kubeconfig, environment)
@@ -59,7 +78,16 @@ def serve_cluster(
         page.serve(port, lambda address: ready(address, opener))
 
 
-def _require_packages() -> None:
+def _end_with_lab(lab: LabFolder, page: PageServer) -> None:
+    while lab.is_running:
+        time.sleep(_LOOK_SECONDS)
+    # Open tabs show that the lab has ended before they lose their connection.
+    time.sleep(_GRACE_SECONDS)
+    page.stop()
+
+
+def require_packages() -> None:
+    """Raise LabError if packages of the extra ``lab`` that the page needs are missing."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         message = f"required packages are missing: {', '.join(missing)}"
