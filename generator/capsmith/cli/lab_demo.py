@@ -15,7 +15,7 @@ from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.objects import Cluster, ObjectRow, describe_changes, format_rows
 from capsmith.clusters.lab.pods import build_no_node_error
 from capsmith.clusters.lab.provider import read_provider
-from capsmith.clusters.lab.state import read_lab
+from capsmith.clusters.lab.state import LabState, read_lab
 from capsmith.clusters.lab.up import UpRequest, start_lab
 from capsmith.console import Console
 
@@ -43,20 +43,9 @@ def show_demo(
         provider.check_manager()
     console = Console()
     began = time.monotonic()
-    if not lab.is_running:
-        start_lab(lab, UpRequest(core, node=as_pods, image=as_pods), console.print_step)
-    state = read_lab(lab.state)
-    if state is None:
-        raise lab_not_running(lab.name)
-    if as_pods and not state.node:
-        raise build_no_node_error(lab.name)
+    state = _provide_lab(lab, core, console, as_pods=as_pods)
     if open_page is not None:
         open_page(lab)
-    console.print_step(
-        "the provider runs as its Deployment, in Pods of its image"
-        if state.node
-        else "the provider runs as a process, without a container"
-    )
     check_template(provider, state)
     run = ensure_run(provider, lab, console.print_step)
     try:
@@ -77,6 +66,26 @@ def show_demo(
     )
     console.print_text("\n".join(format_hints(lab.name, state, run, found)))
     return 0
+
+
+def _provide_lab(lab: LabFolder, core: str, console: Console, *, as_pods: bool) -> LabState:
+    """Return the state of the lab, which is started if it is not running; print how it runs.
+
+    Raises LabError if a running lab has no node `as_pods`.
+    """
+    if not lab.is_running:
+        start_lab(lab, UpRequest(core, node=as_pods, image=as_pods), console.print_step)
+    state = read_lab(lab.state)
+    if state is None:
+        raise lab_not_running(lab.name)
+    if as_pods and not state.node:
+        raise build_no_node_error(lab.name)
+    console.print_step(
+        "the provider runs as its Deployment, in Pods of its image"
+        if state.node
+        else "the provider runs as a process, without a container"
+    )
+    return state
 
 
 @contextmanager

@@ -167,7 +167,12 @@ class Controller(Generic[K]):
         except Exception as error:
             self._handle_failure(key, error, began)
             return True
-        self._seconds.observe(time.monotonic() - began)
+        self._finish(key, result, time.monotonic() - began)
+        return True
+
+    def _finish(self, key: K, result: Result, seconds: float) -> None:
+        """Count a reconcile that has succeeded, and queue the next one that it requests."""
+        self._seconds.observe(seconds)
         self._count("success" if result.requeue_after is None else "requeue_after")
         # Not after a DeferredError: a postponed reconcile says nothing about earlier failures.
         self.queue.forget(key)
@@ -179,10 +184,9 @@ class Controller(Generic[K]):
             "reconciled",
             controller=self.name,
             key=str(key),
-            seconds=round(time.monotonic() - began, 3),
+            seconds=round(seconds, 3),
             requeue_seconds=result.requeue_after and round(result.requeue_after, 2),
         )
-        return True
 
     def _defer(self, key: K, deferred: DeferredError) -> None:
         _log.debug("reconcile is deferred", controller=self.name, key=str(key), why=str(deferred))
