@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 from capsmith.clusters.lab.page.model.calls import CallHistory
 from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.store import ObjectStore, get_key
 from capsmith.clusters.lab.page.model.time_axis import describe_time
-from tests.browser.objects import condition, make_cluster, make_machine, write_record
+from tests.browser.objects import CREATED, condition, make_cluster, make_machine, write_record
 
 VALUES = {"controller": "AcmeMachine", "key": "default/one"}
 METHOD = {**VALUES, "method": "AcmeMachineReconciler.reconcile_normal"}
@@ -109,3 +110,13 @@ def test_a_machine_shows_its_steps_and_its_infrastructure() -> None:
     ]
     assert {each["object"] for each in described["spans"]} == {"Machine/one", "AcmeMachine/one"}
     assert [each["object"] for each in described["calls"]] == ["AcmeMachine/one"]
+
+
+def test_a_wait_of_core_begins_with_its_condition() -> None:
+    machine, infrastructure = make_machine("one", phase="Provisioning", message="no quota")
+    machine["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-26T08:30:00Z"
+    (span,) = describe([], [machine, infrastructure], selected=0)["spans"][:1]
+    created = datetime.fromisoformat(CREATED).timestamp()
+    assert span["who"] == "infrastructure provider"
+    assert span["what"] == "InfrastructureReady: no quota"
+    assert (span["begin"] - created, span["seconds"]) == (1800.0, None)

@@ -132,7 +132,9 @@ def _spans_of_conditions(found: StoredObject) -> Iterator[Span]:
     if found.summary.waiting:
         open_types = [each.type for each in conditions if each.status != "True"]
         who = next((who for type, who in _STEPS.items() if type in open_types), CORE)
-        yield Span(title, who, found.summary.waiting, marks[-1][0], None)
+        what = found.summary.waiting
+        begins = [_seconds(each.since) for each in conditions if what.startswith(f"{each.type}:")]
+        yield Span(title, who, what, max(marks[-1][0], *begins, 0.0), None)
 
 
 def _find_history(history: CallHistory, found: StoredObject) -> ObjectHistory | None:
