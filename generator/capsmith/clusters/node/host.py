@@ -48,7 +48,7 @@ class HostFacts:
     cgroups: tuple[str, ...]
     """Names of the cgroup controllers in which this process can create groups."""
     tools: Mapping[str, str | None]
-    """Paths to the executables in `TOOLS`, or None if there is none."""
+    """Path to each executable in `TOOLS`; None if it is missing."""
 
 
 def find_missing(facts: HostFacts) -> list[str]:

@@ -189,8 +189,8 @@ class Verdict:
     not_judged: tuple[str, ...] = ()
     """Releases of the provider that no targeted release of core can install, with the reasons."""
     left_out: tuple[str, ...] = ()
-    """Parts of a source tree that were not judged: folders of tests, and kustomizations beside that
-    of the release that could not be built, with the reasons."""
+    """Parts of a source tree that were not judged, with the reasons: folders of tests, and
+    kustomizations other than the release's that could not be built."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Original content of the judged files, by name."""
     rules: Mapping[str, Rule] = field(default_factory=dict)

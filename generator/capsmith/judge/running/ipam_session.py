@@ -183,7 +183,7 @@ class IpamSession(BaseSession):
     def refuse_address(self, claim: str, reason: str) -> None:
         """Raise Violated if a claim ever got an address.
 
-        ``reason`` completes messages such as "the manager wrote status.addressRef although ...".
+        ``reason`` completes messages such as "the manager created an IPAddress although".
         """
         for state in self.history.states(CLAIM, claim):
             if has_address(state):

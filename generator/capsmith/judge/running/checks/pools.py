@@ -170,7 +170,7 @@ def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[st
 def refuse_pool_effects(session: Session, kind: str, name: str, reason: str) -> None:
     """Raise Violated if a pool shows an external effect, is provisioned, or has machines.
 
-    ``reason`` explains in the report why it must not.
+    ``reason`` completes a message such as "the manager wrote ... although".
     """
     refuse_effects(session, kind, name, reason)
     for state in session.history.states(kind, name):
@@ -359,7 +359,7 @@ def _machine_kind(pool: JSON) -> str:
 
 
 def check_pools_with_machines(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check that runs ``check`` for each pool kind with one Machine per machine."""
+    """Return a check that runs ``check`` for each pool kind whose machines are Machines."""
 
     def run(session: Session) -> None:
         kinds = [

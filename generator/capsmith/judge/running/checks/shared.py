@@ -162,7 +162,7 @@ def refer_to_missing_bootstrap(session: Session) -> JSON:
 def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
     """Raise Violated if any recorded state of an object shows an external effect.
 
-    ``reason`` explains in the report why it must not.
+    ``reason`` completes the message "the manager wrote ... although".
     """
     states = session.history.states(kind, name)
     # All states, because an effect that was undone is still an effect.
