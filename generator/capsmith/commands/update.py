@@ -121,7 +121,7 @@ def _plan(repository: Repository, options: UpdateOptions) -> Plan:
 
 
 def _change_runtime(loaded: Loaded, runtime: Mode, file: str) -> Loaded:
-    """Return the description with another ``runtime``; ``file`` is its name in findings.
+    """Return provider.yaml with another ``runtime``; ``file`` is its name in findings.
 
     If the author's file cannot be edited safely, the result has no provider, and the finding
     ``spec-not-editable`` explains what to write.

@@ -108,10 +108,10 @@ class Draft(NamedTuple):
     components: tuple[tuple[SectionType, ...], ...]
     """Sections of each component. The first section determines the component's type."""
     groups: Mapping[str, str]
-    """API group of each section, including sections missing from the description; empty for a
+    """API group of each section, including sections missing from provider.yaml; empty for a
     section that cannot have kinds."""
     namespaces: Mapping[str, str]
-    """Namespace of each section, including sections missing from the description."""
+    """Namespace of each section, including sections missing from provider.yaml."""
     kinds: tuple[DraftKind, ...]
     machine_kinds: tuple[str, ...]
     """Names of the kinds that implement InfraMachine."""

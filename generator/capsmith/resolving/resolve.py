@@ -55,7 +55,7 @@ __all__ = ["Resolved", "link_rules", "resolve"]
 
 
 class Resolved(NamedTuple):
-    """A resolved description: the draft, the provider, and unsorted findings.
+    """A resolved provider.yaml: the draft, the provider, and unsorted findings.
 
     ``provider`` is None if any finding is an error. The draft always exists.
     """

@@ -310,9 +310,9 @@ class BuiltInRoles:
     """ClusterRoles that every API server creates."""
 
     names: tuple[str, ...]
-    """Their names."""
+    """Full names of some of the roles."""
     prefixes: tuple[str, ...]
-    """Beginnings of the names of further ones."""
+    """Prefixes of the names of the other roles."""
 
 
 @check("binding-references", BuiltInRoles)

@@ -143,8 +143,8 @@ class Compiler:
     def is_broken_by(self, expression: str, value: Any, optional_old_self: bool = False) -> bool:
         """Return whether a default ``value`` certainly violates a rule that compiles.
 
-        Returns False if this cannot be decided here: if the rule calls a Kubernetes function, which
-        is not implemented here, uses an escaped name, or reads a string that the API server parses
+        Returns False if this cannot be decided here, because the rule uses an escaped name, calls a
+        Kubernetes function (none is implemented here), or reads a string that the API server parses
         first.
         """
         # A false "yes" would refuse a default that the API server accepts, so any doubt means no.
