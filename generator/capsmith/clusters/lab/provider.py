@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -103,18 +104,24 @@ class ProviderRepository:
         return read_newest_version(self.folder)
 
     def release(self, version: str, out: Path, *, has_own_image: bool = False) -> ProviderRelease:
-        """Build the assets of a release with version ``version`` in the folder ``out``.
+        """Build the assets of a release with version ``version`` as the content of a folder.
 
-        Unless `has_own_image`, the release refers to an image that cannot be pulled.  Raises
-        LabError if the build fails.
+        ``out`` may contain those of another release, whose components may be others: they are
+        replaced.  Unless `has_own_image`, the release refers to an image that cannot be pulled.
+        Raises LabError if the build fails; ``out`` is unchanged then.
         """
+        built = out.with_name(f"{out.name}.new")
+        shutil.rmtree(built, ignore_errors=True)
         image = [] if has_own_image else [f"--image={_IMAGE}"]
         command = [self.python, "hack/release.py", "build", version, *image]
-        done = self.run([*command, f"--out={out}", f"--kubectl={find_kubectl()}"])
+        done = self.run([*command, f"--out={built}", f"--kubectl={find_kubectl()}"])
         if done.returncode != 0:
             message = f"the release cannot be built:\n{keep_tail(done.stderr or done.stdout)}"
             hint = "Correct what it reports, or run capsmith update."
             raise LabError("lab-release", message, file=str(self.folder), hint=hint)
+        if out.exists():
+            shutil.rmtree(out)
+        built.rename(out)
         return ProviderRelease(out, version)
 
     def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:

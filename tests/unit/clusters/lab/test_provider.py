@@ -135,6 +135,27 @@ def test_a_refused_release_is_an_error_with_its_reason(
     assert caught.value.finding.id == "lab-release"
 
 
+def test_a_release_replaces_that_of_another_provider(
+    folder: Path, provider: ProviderRepository, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    script = folder / "hack/release.py"
+    for name in ("addon", "infrastructure"):
+        script.write_text(
+            "import pathlib, sys\n"
+            "(option,) = [each for each in sys.argv if each.startswith('--out=')]\n"
+            "path = pathlib.Path(option.partition('=')[2])\n"
+            "path.mkdir(exist_ok=True)\n"
+            f"(path / '{name}-components.yaml').touch()\n"
+        )
+        provider.release("v0.2.0", out)
+    assert [each.name for each in out.iterdir()] == ["infrastructure-components.yaml"]
+    script.write_text("import sys\nsys.exit(1)\n")
+    with pytest.raises(LabError):
+        provider.release("v0.2.1", out)
+    assert [each.name for each in out.iterdir()] == ["infrastructure-components.yaml"]
+
+
 @pytest.mark.parametrize(
     ("code", "hint"),
     [("import nothing_of_that_name", "pip install"), ("syntax error(", "Correct the code")],
