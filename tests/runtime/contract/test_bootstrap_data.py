@@ -23,6 +23,7 @@ from capsmith_runtime.contract.bootstrap import (
     build_init_lock,
     find_ownership,
     init_lock_holder,
+    is_updating_in_place,
     read_data_secret,
 )
 from capsmith_runtime.reconcile.results import NotAvailableError
@@ -211,3 +212,13 @@ def test_scopes_have_roles_taints_and_certificates() -> None:
     assert "key of" not in repr(worker.certificate("ca"))
     with pytest.raises(NotAvailableError, match="WaitingForCertificates"):
         worker.certificate("apiserver-etcd-client")
+
+
+def test_a_machine_is_updated_in_place_while_it_has_the_annotation() -> None:
+    """Core sets the annotation to an empty value.
+
+    Proves: BC-15.
+    """
+    annotation = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
+    assert is_updating_in_place({"metadata": {"annotations": {annotation: ""}}})
+    assert not is_updating_in_place({"metadata": {"annotations": {}}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -164,6 +165,10 @@ def test_core_reads_ready_whatever_the_contract(contract: Any) -> None:
     }
     assert not {"failureReason", "failureMessage"} & status.keys()
     assert contract.is_provisioned({"status": status})
+    # Core compares the replicas with the list of provider ids, not with the instances.
+    ids = ("a", "b", "b", "c")
+    more = contract.build_status({}, replace(facts(), provider_ids=ids), FEATURES)
+    assert more["replicas"] == 3
 
 
 @pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)

@@ -21,12 +21,15 @@ CLUSTER = ClusterFacts(
 )
 MACHINE = MachineFacts(
     provider_id="acme://1",
-    addresses=[Address("InternalIP", "10.0.0.1")],
+    addresses=[Address("InternalIP", "10.0.0.1"), Address("Hostname", "one")],
     failure_domain="a",
     interruptible=True,
     extra={"serverID": "s", "gone": None},
 )
-ADDRESSES = [{"type": "InternalIP", "address": "10.0.0.1"}]
+ADDRESSES = [
+    {"type": "InternalIP", "address": "10.0.0.1"},
+    {"type": "Hostname", "address": "one"},
+]
 
 
 def test_cluster_status() -> None:
@@ -159,6 +162,31 @@ def test_counters_of_control_planes() -> None:
     assert statuses == {
         "v1beta1": common | {"readyReplicas": 3, "updatedReplicas": 2, "unavailableReplicas": 3},
         "v1beta2": common | {"readyReplicas": 5, "availableReplicas": 4, "upToDateReplicas": 2},
+    }
+
+
+def test_status_of_control_planes_without_machines() -> None:
+    """Proves: CP-02, CP-03, CP-09, CP-10, CP-25."""
+    facts = ControlPlaneFacts(
+        initialized=True, versions=(("v1.33.1", 1), ("v1.34.1", 0)), externally_managed=True
+    )
+    statuses = {
+        name: shape.build_status({}, facts, {"version"})
+        for name, shape in CONTROL_PLANE_SHAPES.items()
+    }
+    assert statuses == {
+        "v1beta1": {
+            "initialized": True,
+            "ready": True,
+            "version": "v1.33.1",
+            "externalManagedControlPlane": True,
+        },
+        "v1beta2": {
+            "initialization": {"controlPlaneInitialized": True},
+            "version": "v1.33.1",
+            "versions": [{"version": "v1.33.1", "replicas": 1}, {"version": "v1.34.1"}],
+            "externalManagedControlPlane": True,
+        },
     }
 
 

@@ -123,6 +123,14 @@ def test_a_variable_of_another_type_is_reported() -> None:
         "message": "variable size: expected a whole number, found 'large'",
     }
 
+    def reader(request: Any) -> Patches:
+        request.variables.mapping("size")
+        return Patches()
+
+    found = answered(Author(reader), handler("GeneratePatches", topology.GENERATE_PATCHES), body)
+    assert found["status"] == "Failure"
+    assert "variable size: expected an object" in found["message"]
+
 
 def test_in_place_updates() -> None:
     """Proves: RX-15."""
