@@ -7,7 +7,7 @@ import itertools
 import random
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
@@ -292,12 +292,12 @@ def test_a_deferred_reconcile_is_no_failure_and_keeps_its_back_off() -> None:
 
 def test_debug_records_show_calls_and_the_next_reconcile(caplog: pytest.LogCaptureFixture) -> None:
     executor = HandlerExecutor(Metrics())
-    results = iter([ValueError("a bug"), 7])
+    results: Iterator[ValueError | int] = iter([ValueError("a bug"), 7])
 
     async def call() -> int:
         result = next(results)
         await asyncio.sleep(2)
-        if isinstance(result, Exception):
+        if isinstance(result, ValueError):
             raise result
         return result
 
