@@ -57,7 +57,7 @@ def test_time_is_that_of_core_queue_author_and_cloud() -> None:
         ("core", "NoData: no data", 2.0),
         ("author's call", f"{method} Waiting", 1.0),
         ("cloud", "the author's code waits, asked again after 5 s", 5.0),
-        ("author's call", f"{method} ValueError {error}", 2.0),
+        ("author's call", f"{method} {error}", 2.0),
         ("provider's queue", "InfrastructureReady: no quota", None),
     ]
     assert [each["requeue"] for each in described["calls"]] == [5.0, 1.5]

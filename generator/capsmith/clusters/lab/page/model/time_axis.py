@@ -83,7 +83,9 @@ def _spans_of_calls(found: StoredObject, history: ObjectHistory) -> Iterator[Spa
     for number, call in enumerate(calls, 1):
         after = calls[number] if number < len(calls) else None
         method = call.method.rpartition(".")[2]
-        what = " ".join(filter(None, (method, call.result, call.error)))
+        # Most errors begin with the type of the exception.
+        result = "" if call.error.startswith(f"{call.result}:") else call.result
+        what = " ".join(filter(None, (method, result, call.error)))
         yield Span(title, AUTHOR, what, call.begin, call.seconds)
         end = call.begin + (call.seconds or 0.0)
         who, what = _explain_gap(call)
