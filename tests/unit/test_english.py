@@ -33,7 +33,7 @@ _PROSE_IN_PYTHON = re.compile(
     re.DOTALL,
 )
 _SKIPPED = {"__pycache__", "LICENSE"}
-_WITHOUT_PROSE = {".pyc", ".json", ".LICENSE"}
+_WITHOUT_PROSE = {".png", ".pyc", ".json", ".LICENSE"}
 _NOT_WRITTEN_BY_HAND = ("docs/traceability/", "docs/contracts/")
 _QUOTES_THE_PHRASES = ("docs/style.md",)
 
