@@ -95,7 +95,10 @@ def _format(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     before, after = (
         str(each.get("format", "")).replace("date-time", "datetime") for each in (old, new)
     )
-    return _form(old, new, keyword) if after in _FORMATS and after != before else ("", "")
+    # Of the formats of numbers, only this one excludes values that a stored object can have.
+    is_narrow = after == "int32" and new.get("type") in ("integer", "number")
+    is_checked = after in _FORMATS or is_narrow
+    return _form(old, new, keyword) if is_checked and after != before else ("", "")
 
 
 def _choices(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
