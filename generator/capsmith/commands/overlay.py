@@ -42,7 +42,7 @@ def find_overlay(
 def find_missing_overlay(
     named: str, overlay: Overlay | None, lock: Lock | None, *, without: bool
 ) -> tuple[Finding, ...]:
-    """Return a finding if the last run used an overlay from its command line and this run has none.
+    """Return a finding if the last run got an overlay on its command line and this run has none.
 
     ``named`` is the folder named in provider.yaml.  ``without`` accepts that the overlay is
     missing, but is an error if provider.yaml names one.

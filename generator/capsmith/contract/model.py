@@ -164,7 +164,7 @@ class GrantedBy(StrEnum):
 
 
 class AuditedTest(StrEnum):
-    """An end-to-end test that looks for the requests in the API server's audit log."""
+    """An end-to-end test that looks for :class:`ManagerAccess` in the API server's audit log."""
 
     LIFECYCLE = "lifecycle"
     TOPOLOGY = "topology"

@@ -64,7 +64,7 @@ def import_crds(
     names: tuple[str, str],
     contracts: Mapping[str, Contract],
 ) -> Imported:
-    """Convert CRDs to a provider.yaml, and compare them with the CRDs that it generates.
+    """Convert CRDs to a provider.yaml, and compare them with the CRDs generated from it.
 
     ``names`` is the pair of the provider's name and repository.  ``metadata`` holds its clusterctl
     Metadata objects.

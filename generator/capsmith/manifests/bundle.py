@@ -139,7 +139,7 @@ class Bundle:
 
     @cached_property
     def has_pools_only(self) -> bool:
-        """Return whether the provider has machine pools but no single machines."""
+        """Return whether the provider has a machine pool kind but no standalone machine kind."""
         roles = {crd.role for crd in self.crds if not self.is_pool_machine(crd)}
         return _POOL in roles and "InfraMachine" not in roles
 

@@ -216,7 +216,7 @@ class Cursor:
         return token
 
     def peek_solid(self) -> Token:
-        """Return the next token that is not a space, without advancing."""
+        """Skip spaces, and return the next token without advancing past it."""
         while self.peek.kind is TokenKind.SPACE:
             self.at += 1
         return self.peek

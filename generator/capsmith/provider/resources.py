@@ -458,7 +458,7 @@ def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> 
 def _with_part_fields(options: CrdOptions, written: TemplateVersionSpec) -> CrdOptions:
     if written.part_fields is None:
         return options
-    fields = {part: convert_fields(below) for part, below in written.part_fields.items()}
+    fields = {str(part): convert_fields(below) for part, below in written.part_fields.items()}
     return options._replace(part_fields=fields)
 
 

@@ -41,7 +41,8 @@ def is_timestamp(text: str) -> bool:
 
 
 def is_date(text: str) -> bool:
-    """Return whether ``text`` is an existing date such as 2030-01-31. As in Go, year 0 is valid."""
+    """Return whether ``text`` is a valid calendar date such as 2030-01-31. As in Go, year 0 is
+    allowed."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         return False
     try:

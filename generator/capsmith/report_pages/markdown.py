@@ -24,9 +24,10 @@ _LINK = re.compile(r"https://[A-Za-z0-9./_~%#?=&+:-]+")
 
 
 def render(page: ReportPage) -> str:
-    """Return the report as Markdown without a final newline, within GitHub's limits.
+    """Return the report as Markdown without a final newline, short enough for a GitHub comment.
 
-    Findings that do not fit are left out, and the last line states their number.
+    Findings that do not fit are left out, and the last line states their number; the list of passed
+    checks is then left out, too.
     """
     head = "\n".join(_head(page))
     blocks, size = [head], len(head)
@@ -48,7 +49,7 @@ def render(page: ReportPage) -> str:
         tail = "\n".join(_held(page))
         if size + len(tail) <= MAX_CHARACTERS - _RESERVED:
             blocks.append(tail)
-    return "\n".join(blocks)
+    return "\n".join(blocks).rstrip("\n")
 
 
 def escape(text: str) -> str:

@@ -310,7 +310,7 @@ def _capsmith() -> str:
 
 
 def find_kubectl_command() -> str:
-    """Return the command for kubectl: its name if it is on PATH, or else its path."""
+    """Return the shell command for kubectl: its quoted path if it is installed but not on PATH."""
     if shutil.which("kubectl"):
         return "kubectl"
     try:

@@ -54,10 +54,10 @@ def require_lab(needs: LabNeeds) -> None:
 
 
 def require_lab_command(arguments: Sequence[str]) -> None:
-    """Raise the same errors as :func:`require_lab` unless labs can run on this computer.
+    """Raise LabError if this computer is not Linux or lacks packages of the extra ``lab``.
 
-    If packages of the extra are missing, the message also lists everything else that the command
-    lacks.  ``arguments`` is the part of the command line after ``lab``.
+    The message then also lists everything else that the command lacks; otherwise only the command
+    itself checks that.  ``arguments`` is the part of the command line after ``lab``.
     """
     if not sys.platform.startswith("linux") or next(_find_errors(LabNeeds()), None):
         require_lab(_read_needs(arguments))

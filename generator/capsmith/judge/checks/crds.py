@@ -216,7 +216,7 @@ class MachineKind:
 
 @check("pool-machine-kind", MachineKind)
 def check_pool_machine_kind(context: Context, params: MachineKind) -> Iterator[Violation]:
-    """MP-11: Machines of a pool have the pool's group and version, where core looks for them."""
+    """MP-11: A pool's machine kind is served in the pool's group and version, as core expects."""
     for crd, version in context.versions():
         if find_field(version.schema, params.path) is None:
             continue

@@ -23,7 +23,7 @@ _DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs"})
 
 
 class KeywordChange(NamedTuple):
-    """A change of a schema keyword that affects stored objects or clients."""
+    """A change to a schema keyword, with consequences for stored objects or clients."""
 
     rule: str
     message: str

@@ -28,7 +28,7 @@ from capsmith.provider.model import SECRET_REF, Component, PolicyRule, Provider,
 def select_kinds(
     selector: KindSelector, provider: Provider, component: Component
 ) -> tuple[Resource, ...]:
-    """Return the kinds of a component that match ``selector``, in the component's order."""
+    """Return a component's kinds that match ``selector``, in the order of its resources."""
     return tuple(
         resource
         for resource in component.resources

@@ -67,7 +67,7 @@ def _own_status(summary: ReconcileSummary) -> object:
 
 
 def build_selector(control_plane: ControlPlane) -> str:
-    """Return the label selector that matches the counted Machines (CP-04)."""
+    """Return the label selector for the Machines that ``status.replicas`` counts (CP-04)."""
     labels = control_plane.desired.labels
     names = (constants.CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
     return ",".join((constants.CONTROL_PLANE_LABEL, *(f"{n}={labels[n]}" for n in names)))

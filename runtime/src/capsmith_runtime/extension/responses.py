@@ -80,10 +80,10 @@ class UpgradePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InPlace:
-    """The changes that can be made on a running machine, as JSON pointers into its objects.
+    """The changes that can be made to a running machine, as JSON pointers into its objects.
 
-    A pointer also covers everything below it.  Core replaces the machine if no extension includes
-    one of the changes.
+    A pointer also covers everything below it.  If any change is in the response of no extension,
+    core replaces the machine.
     """
 
     machine: Sequence[str] = ()

@@ -17,7 +17,8 @@ class IdentityKind:
     A cluster-scoped identity lists the namespaces that may use it, and its Secret is in the
     manager's namespace.  A namespaced identity and its Secret are in the namespace that uses them.
 
-    An identity may be derived from another one, which for example assumes the role that it names.
+    An identity may be derived from a source identity: for example, it names a role, which is
+    assumed with the source's credentials.
     """
 
     resource: ResourceType

@@ -33,7 +33,7 @@ def exit_process(code: int) -> None:
 
 
 def exit_process_later(seconds: float, code: int, end: EndProcess = exit_process) -> None:
-    """End the process if it is still running after ``seconds``, for example in an exit handler.
+    """End the process after ``seconds`` if it still runs then, as when an exit handler hangs.
 
     Returns immediately.
     """

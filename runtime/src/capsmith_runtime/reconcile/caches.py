@@ -176,7 +176,7 @@ class Caches:
             return None
 
     def machine_of(self, obj: JSON) -> Machine | None:
-        """Return the Machine that owns ``obj`` from the cache; None if it is not cached."""
+        """Return the Machine that owns ``obj``, from the cache; None if there is none in it."""
         name = metadata.owner_name(obj, MACHINE_KIND, CORE_GROUP)
         owner = self.machines.get(NamespacedName(metadata.namespace(obj), name)) if name else None
         return self.reader.read_machine(owner) if owner is not None else None

@@ -108,7 +108,7 @@ class PageServer:
 
 
 def create_server(app: ASGIApp) -> uvicorn.Server:
-    """Return a server for an application. It logs only errors, and no addresses."""
+    """Return a server for an application, which logs errors only: neither requests nor its URL."""
     config = uvicorn.Config(
         # uvicorn's ASGI types are stricter than Starlette's.
         cast(Any, app),

@@ -76,7 +76,7 @@ class PoolExpectations:
             pending.expires_at = self._clock() + EXPIRY_SECONDS
 
     def seconds_left(self, pool: JSON, machines: PoolMachines) -> float:
-        """Return the maximum seconds to wait for the caches; 0 if they are up to date.
+        """Return the maximum number of seconds to wait for the caches; 0 if they are up to date.
 
         Expectations that are not met in time are dropped, and the next plan uses machines from the
         API server.

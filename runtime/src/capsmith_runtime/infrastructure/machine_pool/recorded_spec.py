@@ -25,10 +25,12 @@ def build_record(spec: Object) -> str:
 def is_outdated(record: str, found: Object, desired: Object) -> bool:
     """Return whether a machine was created from a pool spec that differs from ``desired``.
 
-    ``record`` is the machine's annotation, and ``found`` is the machine's spec. If a field differs
+    ``record`` is the machine's annotation, and ``found`` is the machine's spec.  If a field differs
     from the record but matches the machine, the pool was not changed: a new version of the CRD has
-    renamed the field or given both a default. Machines created by capsmith 0.2 have no record; for
-    them, fields that the pool does not set count as filled in by others.
+    renamed the field, or added a default to pool and machine alike.
+
+    Machines of providers built with capsmith 0.2 have no record; for them, fields that the pool
+    does not set count as filled in by others.
     """
     recorded = _read(record)
     if recorded is None:

@@ -170,7 +170,7 @@ class BootstrapEnvironment(TestEnvironment):
 
 
 def private_key(purpose: str) -> str:
-    """Return the fake private key for ``purpose``, the same in all clusters' certificates."""
+    """Return the fake private key for ``purpose``, which is the same for every cluster."""
     return f"private key of {purpose}"
 
 

@@ -26,7 +26,9 @@ class BaseResourceEnvironment(TestEnvironment):
         return NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", "r1")
 
     def existing(self) -> list[str]:
-        """Return one name for the infrastructure of each existing resource, in any format."""
+        """Return a name for each resource that exists in the infrastructure.
+
+        The names may have any format."""
         double = self.infrastructure
         assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
         return double.resources()

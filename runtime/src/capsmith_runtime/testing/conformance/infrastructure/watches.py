@@ -80,10 +80,11 @@ class TestSessionWatches(InfrastructureConformance):
     async def test_a_watch_ends_with_its_session(
         self, env: InfrastructureEnvironment, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """``watch`` returns soon after ``changes.wait`` is true, or can be cancelled.
+        """``watch`` returns soon after ``changes.wait`` returns True, or is a coroutine that can be
+        cancelled.
 
-        Otherwise it goes on using a session that is closed, and so does one for each change of the
-        credentials.
+        Otherwise it keeps using a closed session, and every change to the credentials leaves
+        another such watch running.
         """
         await env.running_machine(await env.running_cluster())
         await env.stop()

@@ -32,7 +32,7 @@ class TestMachinePoolIdentities(MachinePoolConformance):
     ) -> None:
         """A pool whose own identity is gone is deleted only when that identity is back.
 
-        The identity of its cluster is no substitute: let the error of ``session`` pass.
+        The cluster's identity is no substitute: do not catch the error that ``session`` raises.
         """
         kind = env.kind.resource.kind
         reference = copy_first(env.api, env.manifests, env.controllers.identities)
