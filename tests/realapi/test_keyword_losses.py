@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -102,10 +103,10 @@ def kinds(api: KubeClient) -> Iterator[tuple[str, str]]:
     names = [document["metadata"]["name"] for document in documents]
     for document, name in zip(documents, names, strict=True):
         upgraded(api, document)
-        eventually(lambda name=name: established(api, name))
+        eventually(partial(established, api, name))
     for kind in ("Former", "Newer"):
         # Objects can be created some time after the CRD is established.
-        eventually(lambda kind=kind: (stored(api, kind, "title"), True)[1])
+        eventually(partial(stored, api, kind, "title"))
     yield "Former", "Newer"
     removed(api, names)
 
