@@ -18,6 +18,7 @@ _REFERENCES = (
 )
 """Paths of which one is missing if a control plane's CRD has no reference as in the contract."""
 _ID = "providerID"
+_VERSION = "spec.version"
 _LIMITS = ("pattern", "minLength")
 
 
@@ -84,6 +85,15 @@ def _check_resource(
             Severity.WARNING,
             "Add it in a new API version, and convert the field that the CRD has instead.",
         )
+    if resource.role is Role.CONTROL_PLANE and _lacks_version(resource):
+        yield Finding(
+            "import-control-plane",
+            f"{resource.kind}: the CRD has no {_VERSION}, from which the manager reads the version"
+            " of Kubernetes (CP-08)",
+            location,
+            Severity.WARNING,
+            "Add it in a new API version, and convert the field that the CRD has instead.",
+        )
     limits = _list_id_limits(resource)
     if limits:
         path = f"src/{provider.package}/cloud.py"
@@ -94,6 +104,10 @@ def _check_resource(
             Severity.WARNING,
             "Correct the ids after `capsmith generate`; until then the tests of machines may fail.",
         )
+
+
+def _lacks_version(resource: Resource) -> bool:
+    return "version" not in resource.features or _VERSION in list_absent_fields(resource)
 
 
 def _list_id_limits(resource: Resource) -> str:

@@ -39,3 +39,12 @@ def test_a_control_plane_without_the_contract_s_reference_is_reported() -> None:
     plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
     ids = [id_ for id_, _ in _found(plane)]
     assert ids == ["import-control-plane"]
+
+
+def test_a_control_plane_without_a_version_is_reported() -> None:
+    group = "controlplane.cluster.x-k8s.io"
+    spec = {"distributionVersion": {"type": "string"}}
+    plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
+    ((id_, message),) = _found(plane)
+    assert id_ == "import-control-plane"
+    assert "has no spec.version" in message
