@@ -108,10 +108,17 @@ def test_without_permission_for_crds_kinds_are_those_of_the_groups(tmp_path: Pat
     with serve_page(tmp_path) as page:
         page.api.forbidden |= {CRDS, "/apis/cluster.x-k8s.io/v1beta2/machinesets"}
         page.api.put(make_cluster()[0])
+        shown: set[str] = set()
+
+        def show(message: JSON) -> bool:
+            # The Cluster and the problem may come in one message, or in two in any order.
+            shown.update(name for name in names(message) if name == "demo")
+            problems = [each["message"] for each in message.get("problems", [])]
+            shown.update("problem" for text in problems if "machinesets" in text)
+            return shown == {"demo", "problem"}
+
         with follow(page) as wait:
-            message = wait(lambda message: "demo" in names(message))
-            while not any("machinesets" in each["message"] for each in message.get("problems", [])):
-                message = wait(lambda message: "problems" in message)
+            wait(show)
 
 
 @pytest.mark.parametrize(
