@@ -144,7 +144,9 @@ class Pool:
         (path,) = folder.glob(f"{name}.*.json")
         with (folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            path.write_text(json.dumps({**json.loads(path.read_text()), "size": size}))
+            draft = folder / ".resized"
+            draft.write_text(json.dumps({**json.loads(path.read_text()), "size": size}))
+            draft.replace(path)  # the provider reads without the lock
 
     def delete(self, timeout: float = SCALE_SECONDS) -> None:
         """Delete the MachinePool, and wait until it is gone."""

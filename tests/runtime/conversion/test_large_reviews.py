@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.conversion import controllers
-from capsmith_runtime.conversion.controllers import PATH, THREAD_BYTES
+from capsmith_runtime.conversion.controllers import HANG_SECONDS, PATH, THREAD_BYTES
 from capsmith_runtime.kube.http_server import Request, Response
 from tests.runtime.conversion.kinds import NEW, OLD, named, resources
 from tests.runtime.conversion.test_versions import Webhook
@@ -70,6 +70,23 @@ async def test_the_event_loop_goes_on_while_a_large_object_is_converted(
     for task in tasks:
         (converted,) = result(await task)["convertedObjects"]
         assert converted["status"] == {"initialization": {"provisioned": True}}
+
+
+async def test_a_conversion_that_hangs_ends_the_process_and_refuses_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(controllers, "QUEUE_SECONDS", 0.0)
+    webhook, conversions = Webhook(), Conversions(monkeypatch)
+    task = asyncio.create_task(webhook.handle(large({"ready": True})))
+    await conversions.started.wait()
+    response = await webhook.handle(large({"ready": True}))
+    assert response.status == HTTPStatus.SERVICE_UNAVAILABLE
+    assert webhook.group.healthy
+    webhook.now += HANG_SECONDS
+    assert not webhook.group.healthy
+    conversions.go_on.set()
+    result(await task)
+    assert webhook.group.healthy
 
 
 async def test_a_large_object_that_is_not_converted_here_fails_its_review() -> None:

@@ -50,7 +50,7 @@ class Webhook:
     def __init__(self) -> None:
         self.crds = Crds()
         self.now = 0.0
-        self._group = ConversionWebhookGroup(
+        self.group = ConversionWebhookGroup(
             ConversionWebhook(kinds(), {}),
             cast(KubeClient, self.crds),
             WebhookOptions(),
@@ -84,7 +84,7 @@ class Webhook:
 
     async def handle(self, request: Request) -> Response:
         """Return the response to any request."""
-        return await self._group.handle(request)
+        return await self.group.handle(request)
 
 
 def _spec(kind: str) -> JSON:

@@ -53,9 +53,9 @@ class VersionBook:
     ) -> None:
         self._own = dict(own)
         self._clock = clock
-        self._read: Mapping[tuple[str, str], str] = {}
-        # Expired from the beginning, so that the first lookup reads the versions.
-        self._read_at = -EXPIRY_SECONDS
+        # One tuple, since threads look versions up.  Expired from the beginning, so that the first
+        # lookup reads the versions.
+        self._read: tuple[Mapping[tuple[str, str], str], float] = ({}, -EXPIRY_SECONDS)
 
     def __call__(self, group: str, kind: str) -> str:
         """Return a kind's version.
@@ -64,18 +64,19 @@ class VersionBook:
         """
         if (group, kind) in self._own:
             return self._own[group, kind]
-        version = self._read.get((group, kind), "")
-        if self._clock() - self._read_at >= (EXPIRY_SECONDS if version else ABSENCE_SECONDS):
+        versions, read_at = self._read
+        version = versions.get((group, kind), "")
+        if self._clock() - read_at >= (EXPIRY_SECONDS if version else ABSENCE_SECONDS):
             raise UnknownVersionError(group, kind)
         return version
 
     def last(self, group: str, kind: str) -> str:
         """Return a kind's last known version, even if it has expired; empty if there is none."""
-        return self._own.get((group, kind)) or self._read.get((group, kind), "")
+        return self._own.get((group, kind)) or self._read[0].get((group, kind), "")
 
     def replace(self, versions: Mapping[tuple[str, str], str]) -> None:
         """Replace the versions of all other providers' kinds, which have just been read."""
-        self._read, self._read_at = versions, self._clock()
+        self._read = versions, self._clock()
 
 
 def find_newest_version(labels: Mapping[str, Any]) -> str:
@@ -100,6 +101,10 @@ class ConversionReviewError(ValueError):
     """Raised if a request's body is not a ConversionReview."""
 
 
+class ConversionBusyError(Exception):
+    """Raised if other large requests take so long that this one has to be sent again."""
+
+
 TURN_SECONDS: Final = 0.005
 """Maximum seconds for which conversions block the event loop, which also renews the lease."""
 THREAD_BYTES: Final = 64 * 1024
@@ -107,6 +112,10 @@ THREAD_BYTES: Final = 64 * 1024
 
 A single large object may take seconds, during which the event loop must go on.
 """
+QUEUE_SECONDS: Final = 20.0
+"""Maximum seconds to wait for that thread: after 30, the API server has given the request up."""
+HANG_SECONDS: Final = 120.0
+"""Seconds after which a conversion in that thread counts as one that never ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +258,14 @@ class ConversionWebhookGroup(WebhookGroup):
         self._tracebacks = TracebackLimiter(clock)
         self._reading = asyncio.Lock()
         self._converting = asyncio.Lock()
+        self._clock = clock
+        self._began: float | None = None
+        """When the conversion in the thread began; None if there is none."""
+
+    @property
+    def healthy(self) -> bool:
+        """Return whether no conversion has been running for so long that it never ends."""
+        return self._began is None or self._clock() - self._began < HANG_SECONDS
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
@@ -260,9 +277,9 @@ class ConversionWebhookGroup(WebhookGroup):
             review = await self._convert(request.body)
         except (ConversionReviewError, msgspec.MsgspecError, ValueError, RecursionError) as error:
             return text_response(HTTPStatus.BAD_REQUEST, str(error))
-        except ApiError as error:
+        except (ApiError, ConversionBusyError) as error:
             # Not a failed review: the objects may be convertible as soon as the versions can be
-            # read.
+            # read, or others have been converted.
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         return Response(HTTPStatus.OK, review)
 
@@ -288,8 +305,18 @@ class ConversionWebhookGroup(WebhookGroup):
         if len(body) < THREAD_BYTES:
             return msgspec.json.encode(await respond(msgspec.json.decode(body), converter))
         # One at a time: decoded objects take up to 30 times the memory of their JSON text.
-        async with self._converting:
+        try:
+            async with asyncio.timeout(QUEUE_SECONDS):
+                await self._converting.acquire()
+        except TimeoutError:
+            raise ConversionBusyError("other large objects are being converted") from None
+        # Without a timeout, which would admit another conversion while this thread still runs.
+        try:
+            self._began = self._clock()
             return await asyncio.to_thread(respond_to_body, body, converter)
+        finally:
+            self._began = None
+            self._converting.release()
 
     def _converter(self, versions: Versions) -> Converter:
         return Converter(self._kinds, versions, self._report)

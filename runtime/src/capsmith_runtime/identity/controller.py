@@ -65,8 +65,11 @@ class IdentityController:
             # The last identity that names a Secret may be gone without its finalizer.
             await self._update_secret_finalizers(key, None)
             return Result()
-        # Read even by a manager that may not write the identity: its objects use the Secret.
-        credentials = await self._resolver.of_identity(self._kind, obj)
+        # Read even by a manager that may not write the identity: its objects use the Secret.  An
+        # identity that is being deleted must not wait for a Secret that cannot be read.
+        credentials: Credentials | Waiting = Credentials()
+        if not metadata.is_deleting(obj):
+            credentials = await self._resolver.of_identity(self._kind, obj)
         if not self._scope.covers(obj):
             return Result()
         patcher = Patcher(self._context.client, self._identities, self._context.writer, obj)

@@ -23,7 +23,7 @@ function Axis({ time, now }) {
   const total = Math.max(end - begin, 0.001);
   const several = new Set(time.spans.map((span) => span.object)).size > 1;
   return html`<div class="wide" tabindex="0" role="region" aria-label="Time axis"><table class="axis">
-    <thead><tr>${several && html`<th scope="col">Object</th>`}<th scope="col">After</th><th scope="col">Took</th><th scope="col">Who</th><th scope="col">What, of ${duration(total)}</th></tr></thead>
+    <thead><tr>${several && html`<th scope="col" class="object">Object</th>`}<th scope="col" class="seconds">After</th><th scope="col" class="seconds">Took</th><th scope="col" class="who">Who</th><th scope="col">What, of ${duration(total)}</th></tr></thead>
     <tbody>${time.spans.map((span) => html`<tr>${several && html`<td title=${span.object}>${span.object.split("/")[0]}</td>`}<td class="short">${duration(Math.max(0, span.begin - begin))}</td>
       <td class="short">${span.seconds === null ? `${duration(Math.max(0, end - span.begin))} so far` : duration(span.seconds)}</td><th scope="row">${span.who}</th>
       <td class="message">${span.what}<${Bar} span=${span} begin=${begin} total=${total} end=${end} /></td></tr>`)}</tbody>
