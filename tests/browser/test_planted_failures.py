@@ -114,7 +114,7 @@ def test_cloud_that_hangs(window: Window, lab: ServedPage) -> None:
     about: JSON = {"controller": "AcmeMachine", "key": "default/hanging", "method": METHOD}
     log(lab, write_record(since, "DEBUG", "hooks", "call starts", **about))
     look(window, lab, "hanging")
-    window.wait_text(f"AcmeMachine/hanging: {METHOD} has been running for 4", ".details .notice")
+    window.wait_text(f"AcmeMachine/hanging: {METHOD} has been running for ", ".details .notice")
     assert [*window.find_violations("light"), *window.find_violations("dark")] == []
     # The Machine itself shows it, too.
     window.press(window.find("button.name", "Machine/hanging"), ENTER)

@@ -115,6 +115,7 @@ def up(
     if node and (kind or feature_gates or kubeconfig is not None):
         raise click.UsageError("--node excludes --kubeconfig, --kind and --feature-gates.")
     _check_gates(feature_gates)
+    _require_page(page)
     folder = _new(name, None)
     console = Console()
     request = UpRequest(core, kubeconfig, kind, feature_gates, node)
@@ -168,6 +169,7 @@ def demo(folder: Path, core: str, name: str | None, pod: bool, page: bool) -> in
     """
     from capsmith.cli.lab_demo import show_demo
 
+    _require_page(page)
     opened = _open_page if page else None
     return show_demo(folder, _new(name, folder), core, as_pods=pod, open_page=opened)
 
@@ -337,6 +339,14 @@ def down(name: str | None, all_: bool, force: bool) -> int:
         if given:
             console.print_text("Everything installed in the cluster of --kubeconfig stays there.")
     return 0
+
+
+def _require_page(page: bool) -> None:
+    """Raise LabError before a lab is started whose page could not be served."""
+    if page:
+        from capsmith.clusters.lab.page.start import require_packages
+
+        require_packages()
 
 
 def _open_page(lab: LabFolder) -> None:

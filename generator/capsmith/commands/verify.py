@@ -17,7 +17,7 @@ from capsmith.judge.release.kustomized import (
     BuiltFolder,
     BuiltTree,
     build_with_kustomize,
-    refuse_what_needs_kustomize,
+    build_without_kustomize,
 )
 from capsmith.judge.release.live import Answers, Questions, judge_live, prepare_questions
 from capsmith.judge.release.model import Ignored, Verdict, VerifyOptions
@@ -32,7 +32,7 @@ from capsmith.judge.release.settings import (
 )
 from capsmith.judge.release.targets import Core, list_targets
 from capsmith.judge.release.verdict import verify, verify_migration, verify_upgrade
-from capsmith.manifests.kustomize import Kustomizations, build
+from capsmith.manifests.kustomize import Kustomizations
 from capsmith.manifests.parse import Manifest, parse_manifests
 from capsmith.workspace.files import replace_file
 from capsmith.workspace.hold import convert_disk_errors
@@ -159,8 +159,7 @@ def _build(files: Sequence[SourceFile], manifests: Sequence[Manifest]) -> BuiltT
         return BuiltTree(tuple(manifests))
     command = find_kustomize()
     if command is None:
-        refuse_what_needs_kustomize(manifests)
-        return BuiltTree(build(manifests))
+        return build_without_kustomize(manifests)
     # kustomize reports real paths; findings should name files as the user did.
     names = {os.path.realpath(file.name): file.name for file in files}
 

@@ -137,7 +137,7 @@ def decide_outline(
     versions = _versions(sources, followed, contracts)
     # A label may list one version under two contracts, of which it follows one.
     used = {each.contract for each in versions if each.served}
-    followed = tuple(each for each in followed if each in used)
+    followed = tuple(each for each in followed if each in used) or followed
     # Without metadata, no earlier releases are known, so a first series is proposed.
     if not series:
         series = {"v0.1": max(followed)}

@@ -10,7 +10,7 @@ import copy
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -117,8 +117,11 @@ class _Copy(NamedTuple):
     """The object as it is in its file."""
 
 
-def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+def build(manifests: Sequence[Manifest], left_out: Collection[str] = ()) -> tuple[Manifest, ...]:
     """Build all kustomizations among the manifests. Objects outside of them stay unchanged.
+
+    ``left_out`` has folders of root kustomizations; these and the files that only they name are
+    left out.
 
     Each file is built once, by the root kustomization that reaches the most files.  As in
     kustomize, a file in a kustomization's folder is left out if no kustomization names it.
@@ -126,11 +129,14 @@ def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
     tree = Kustomizations(manifests)
     built: dict[str, list[Manifest]] = {}
     for root in tree.roots():
+        if root in left_out:
+            continue
         for manifest in tree.build(root):
             built.setdefault(manifest.file, []).append(manifest)
         for file in tree.reached(root):
             tree.done.add(file)
-    rest = [m for m in manifests if m.file not in built and not tree.owns(m)]
+    done = built.keys() | {file for root in left_out for file in tree.reached(root)}
+    rest = [m for m in manifests if m.file not in done and not tree.owns(m)]
     return (*rest, *(manifest for found in built.values() for manifest in found))
 
 

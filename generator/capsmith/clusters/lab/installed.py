@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from capsmith.clusters.lab.connection import LabConnection
@@ -104,6 +104,9 @@ class InstalledProvider:
         """
         self._supervised = {}
         self._provider.check_manager()
+        # The simulated cloud creates it again, a real cloud does not.
+        with suppress(OSError):
+            (self._lab.lab.cloud / "servers").rmdir()
         for type, manager in self._managers.items():
             self._progress(f"starting the manager ({type})")
             log = self._lab.folder / f"{self._label}-{type}.log"

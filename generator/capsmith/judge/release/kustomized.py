@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.release import substitute
-from capsmith.manifests.kustomize import Kustomizations
+from capsmith.manifests.kustomize import Kustomizations, build
 from capsmith.manifests.parse import Manifest, mapping_of, read_substituted, text_of
 
 ORIGIN = "config.kubernetes.io/origin"
@@ -59,8 +59,8 @@ def build_with_kustomize(
     for root in others:
         builder.build_or_note(root)
     # A file of a kustomization that is not built is no part of the release, either.
-    left_out = builder.done | builder.not_built.keys()
-    rest = [each for each in manifests if each.file not in left_out and not tree.owns(each)]
+    done = builder.done | builder.left_out
+    rest = [each for each in manifests if each.file not in done and not tree.owns(each)]
     notes = tuple(f"{file}: {reason}" for file, reason in builder.not_built.items())
     return BuiltTree((*rest, *builder.built), notes)
 
@@ -83,6 +83,8 @@ class _TreeBuilder:
         """Names of the files that a kustomization has built."""
         self.not_built: dict[str, str] = {}
         """Reasons by the name of the kustomization's file."""
+        self.left_out: set[str] = set()
+        """Names of the files of kustomizations that were not built."""
         self._tree, self._run, self._read = tree, run, read
         self._first = ""
         self._sources: dict[str, list[Manifest]] = {}
@@ -101,12 +103,7 @@ class _TreeBuilder:
             return
         kustomization = self._tree.all[root]
         if reached & self.done:
-            raise UnreadableInput(
-                "verify-several",
-                f"this kustomization and {self._first} share files, but build separate releases",
-                file=kustomization.file,
-                hint="Specify the folder of one of them, or verify the output of kustomize.",
-            )
+            raise _refuse_shared(kustomization.file, self._first)
         self.built += _objects(self._run(root), kustomization, self._read, self._sources)
         self._first = self._first or kustomization.file
         self.done |= reached
@@ -117,16 +114,41 @@ class _TreeBuilder:
             self.build(root)
         except UnreadableInput as error:
             self.not_built[self._tree.all[root].file] = error.finding.message
+            self.left_out |= self._tree.reached(root)
 
 
-def refuse_what_needs_kustomize(manifests: Sequence[Manifest]) -> None:
-    """Raise UnreadableInput if a release uses features that require kustomize itself."""
+def build_without_kustomize(manifests: Sequence[Manifest]) -> BuiltTree:
+    """Return the manifests, with every kustomization among them built in memory.
+
+    Leaves the same kustomizations out as :func:`build_with_kustomize`.  Raises UnreadableInput if a
+    release needs a feature that only kustomize has.
+    """
     tree = Kustomizations(manifests)
-    others = {below for root in _split_roots(tree)[1] for below in tree.list_below(root)}
-    needed = {below for root in _split_roots(tree)[0] for below in tree.list_below(root)}
-    for folder, kustomization in tree.all.items():
-        if folder in others - needed:
+    releases, others = _split_roots(tree)
+    for root in releases:
+        _require_simple(tree, root)
+    done = {file for root in releases for file in tree.reached(root)}
+    not_built: dict[str, str] = {}
+    left_out: list[str] = []
+    for root in others:
+        reached = tree.reached(root)
+        if reached and reached <= done:
             continue
+        try:
+            _require_simple(tree, root)
+            if reached & done:
+                raise _refuse_shared(tree.all[root].file, tree.all[releases[0]].file)
+        except UnreadableInput as error:
+            left_out.append(root)
+            not_built[tree.all[root].file] = error.finding.message
+    notes = tuple(f"{file}: {reason}" for file, reason in not_built.items())
+    return BuiltTree(build(manifests, left_out), notes)
+
+
+def _require_simple(tree: Kustomizations, root: str) -> None:
+    """Raise UnreadableInput if a kustomization uses features that require kustomize itself."""
+    for folder in tree.list_below(root):
+        kustomization = tree.all[folder]
         features = [key for key in _NOT_IN_MEMORY if kustomization.listing(key)]
         if any(_is_json_patch(each, tree, folder) for each in kustomization.listing("patches")):
             features.append("patches")
@@ -138,6 +160,15 @@ def refuse_what_needs_kustomize(manifests: Sequence[Manifest]) -> None:
                 file=kustomization.file,
                 hint=f"Install one of them.  {_HINT}",
             )
+
+
+def _refuse_shared(file: str, first: str) -> UnreadableInput:
+    return UnreadableInput(
+        "verify-several",
+        f"this kustomization and {first} share files, but build separate releases",
+        file=file,
+        hint="Specify the folder of one of them, or verify the output of kustomize.",
+    )
 
 
 def _is_json_patch(entry: Any, tree: Kustomizations, folder: str) -> bool:

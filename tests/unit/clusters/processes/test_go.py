@@ -17,7 +17,7 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "environment"
     folder.mkdir()
     monkeypatch.setattr(sys, "executable", str(folder / "python"))
-    monkeypatch.setenv("PATH", f"{tmp_path / 'on-path'}:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path / "on-path"))
     return folder
 
 

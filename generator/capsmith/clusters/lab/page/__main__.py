@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from capsmith.errors import CapsmithError
 
 def main() -> int:
     """Serve the page; end at once if another process does so."""
+    # uvicorn raises the signal again when it has ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     lab = LabFolder(Path(sys.argv[1]))
     lock = acquire(lab.page_lock)
     if lock is None:

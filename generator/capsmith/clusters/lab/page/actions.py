@@ -77,7 +77,10 @@ class LabActions:
     def __init__(self, client: KubeClient, lab: LabFolder) -> None:
         self._client = client
         self._lab = lab
-        state = read_lab(lab.state)
+        # The client keeps its cluster, even if another lab takes the place of this one.
+        self._state = state = read_lab(lab.state)
+        self._lost: set[str] = set()
+        """Provider ids of servers that this page has lost."""
         kubeconfig = shlex.quote(state.kubeconfig) if state is not None else ""
         self._kubectl = f"{find_kubectl_command()} --kubeconfig {kubeconfig}"
 
@@ -89,7 +92,7 @@ class LabActions:
 
     def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
         """Return the actions that change or delete an object, and the one that loses its server."""
-        if not self._is_simulated():
+        if not self._is_simulated() or not self._has_all_servers(store):
             return []
         return [
             *self._scale(found),
@@ -99,10 +102,20 @@ class LabActions:
         ]
 
     def _is_simulated(self) -> bool:
-        state = read_lab(self._lab.state)
+        state, started = read_lab(self._lab.state), self._state
+        if state is None or started is None or state.pid != started.pid:
+            return False
         has_cloud = (self._lab.cloud / "servers").is_dir()
         # On a node, managers have neither this folder nor this file of faults.
-        return state is not None and state.simulated and not state.node and has_cloud
+        return state.simulated and not state.node and has_cloud
+
+    def _has_all_servers(self, store: ObjectStore) -> bool:
+        """Return whether the simulated cloud has the server behind each machine.
+
+        If the author has connected a real cloud in the meantime, it does not.
+        """
+        known = {each.provider_id for each in store.servers or ()} | self._lost
+        return all(_find_provider_id(found) in known | {""} for found in store)
 
     def _kill_managers(self) -> Iterator[Action]:
         run = read_run(self._lab.run_state) if is_held(self._lab.run_lock) else None
@@ -128,6 +141,9 @@ class LabActions:
     def _change_faults(self) -> Iterator[Action]:
         path = shlex.quote(str(self._lab.faults))
         current = self._read_faults()
+        # Faults that the user has written are not replaced.
+        if current and current not in {f"{fault}=1" for fault, _, _ in _FAULTS}:
+            return
         for fault, begin, end in _FAULTS:
             is_active = current == f"{fault}=1"
             text, title = ("", end) if is_active else (f"{fault}=1", begin)
@@ -162,15 +178,17 @@ class LabActions:
         yield self._patch(found, "Resume" if is_paused else "Pause", patch)
 
     def _lose_server(self, store: ObjectStore, found: StoredObject) -> Iterator[Action]:
-        provider_id = get_mapping(found.data.get("spec")).get("providerID")
-        if found.key.kind == "Machine" or not isinstance(provider_id, str) or not provider_id:
-            return
+        provider_id = _find_provider_id(found)
         for server in store.servers or ():
-            if server.provider_id == provider_id and server.file:
+            if provider_id and server.provider_id == provider_id and server.file:
                 path = self._lab.cloud / "servers" / server.file
                 command = f"rm {shlex.quote(str(path))}"
-                remove = partial(path.unlink, missing_ok=True)
+                remove = partial(self._remove_server, path, provider_id)
                 yield Action(f"lose:{server.file}", "Lose the server", command, remove)
+
+    def _remove_server(self, path: Path, provider_id: str) -> None:
+        self._lost.add(provider_id)
+        path.unlink(missing_ok=True)
 
     def _patch(self, found: StoredObject, title: str, patch: JSON) -> Action:
         text = json.dumps(patch, separators=(",", ":"))
@@ -190,6 +208,14 @@ class LabActions:
         kind = f"{key.kind.lower()}.{key.group}"
         words = shlex.join([verb, *namespace, kind, key.name, *arguments])
         return f"{self._kubectl} {words}"
+
+
+def _find_provider_id(found: StoredObject) -> str:
+    """Return the provider id of the infrastructure of a Machine; empty for other objects."""
+    owners = get_sequence(get_mapping(found.data.get("metadata")).get("ownerReferences"))
+    is_machine = any(get_mapping(each).get("kind") == "Machine" for each in owners)
+    provider_id = get_mapping(found.data.get("spec")).get("providerID")
+    return provider_id if is_machine and isinstance(provider_id, str) else ""
 
 
 def _has_controller(found: StoredObject) -> bool:

@@ -19,8 +19,9 @@ from capsmith.clusters.lab.page.actions import Action, LabActions
 from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer, get_key
 from capsmith.clusters.lab.state import ComponentState, RunState, read_lab, write_state
+from capsmith.clusters.processes.wait import eventually
 from tests.browser.api_server import SimulatedApi, serve_api
-from tests.browser.objects import make_cluster, make_machine
+from tests.browser.objects import copy, make_cluster, make_machine
 from tests.unit.clusters.lab.page.test_page_of_a_lab import make_lab
 
 
@@ -98,6 +99,34 @@ def test_a_server_is_lost(lab: Lab) -> None:
     assert not path.exists()
 
 
+def test_a_machine_after_the_loss_of_its_server_is_still_deleted(lab: Lab) -> None:
+    lab.list(get_key(MACHINE).id)["Lose the server"].run()
+    lab.store.set_servers(())
+    assert "Delete" in lab.list(get_key(MACHINE).id)
+
+
+def test_a_machine_of_a_real_cloud_is_only_read(lab: Lab) -> None:
+    machine = copy(MACHINE)
+    machine["metadata"] |= {"name": "real", "uid": "real"}
+    machine["spec"]["providerID"] = "acme://real"
+    lab.store.apply(lab.api.put(machine))
+    assert lab.list(get_key(MACHINE).id) == {}
+    assert lab.list(get_key(DEPLOYMENT).id) == {}
+
+
+def test_another_lab_of_the_same_name_is_only_read(lab: Lab) -> None:
+    state = read_lab(lab.lab.state)
+    assert state is not None
+    write_state(lab.lab.state, replace(state, pid=state.pid + 1))
+    assert lab.actions.list_for_lab() == []
+    assert lab.list(get_key(MACHINE).id) == {}
+
+
+def test_faults_of_the_user_are_kept(lab: Lab) -> None:
+    lab.lab.faults.write_text("error=0.1,seed=7\n")
+    assert not [each for each in lab.actions.list_for_lab() if each.id.startswith("faults")]
+
+
 @pytest.mark.parametrize(
     ("begin", "end", "fault"),
     [
@@ -133,7 +162,10 @@ def test_only_a_manager_of_this_lab_is_killed(lab: Lab) -> None:
                 for name, each in (("manager-infrastructure", manager), ("manager-x", other))
             )
             write_state(lab.lab.run_state, RunState(1, "/acme", "v0.1.0", "running", parts))
-            (kill,) = (each for each in lab.actions.list_for_lab() if each.id.startswith("kill"))
+            # A new process has no environment for a moment.
+            (kill,) = eventually(
+                lambda: [each for each in lab.actions.list_for_lab() if each.id[:4] == "kill"]
+            )
             assert kill.command == f"kill -9 {manager.pid}"
             kill.run()
             assert manager.wait(60) == -signal.SIGKILL
