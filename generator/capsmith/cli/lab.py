@@ -344,9 +344,9 @@ def down(name: str | None, all_: bool, force: bool) -> int:
 def _require_page(page: bool) -> None:
     """Raise LabError before a lab is started whose page could not be served."""
     if page:
-        from capsmith.clusters.lab.page.start import require_packages
+        from capsmith.clusters.lab.page.start import require_page
 
-        require_packages()
+        require_page()
 
 
 def _open_page(lab: LabFolder) -> None:

@@ -213,7 +213,7 @@ def _in_folder(folder: Path) -> tuple[list[Path], str]:
         raise UnreadableInput("verify-nothing", "no YAML files found", file=str(folder), hint=hint)
     names = {path: _TESTS.intersection(path.relative_to(folder).parts[:-1]) for path in found}
     kept = [path for path in found if not names[path]] or found
-    left_out = sorted({name for path in found if path not in kept for name in names[path]})
+    left_out = sorted(set().union(*names.values())) if len(kept) < len(found) else []
     count = len(found) - len(kept)
     files = "1 file" if count == 1 else f"{count} files"
     note = f"{folder}: {files} in folders called {', '.join(left_out)}"

@@ -75,7 +75,7 @@ def _read_needs(arguments: Sequence[str]) -> LabNeeds:
 
 def _find_errors(needs: LabNeeds) -> Iterator[CapsmithError]:
     checks: list[tuple[bool, Callable[[], object]]] = [
-        (True, _require_packages),
+        (True, lambda: require_packages(_PACKAGES)),
         (needs.go, find_go),
         (needs.kind, _require_kind),
         (needs.node, require_host),
@@ -89,8 +89,9 @@ def _find_errors(needs: LabNeeds) -> Iterator[CapsmithError]:
                 yield error
 
 
-def _require_packages() -> None:
-    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+def require_packages(names: Sequence[str]) -> None:
+    """Raise LabError if packages of the extra ``lab`` are missing."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
         hint = "Run `pip install 'capsmith[lab]'`."
         message = f"required packages are missing: {', '.join(missing)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -96,17 +96,12 @@ class _TreeBuilder:
 
         Raises UnreadableInput if that fails, or if only some of its files have been built.
         """
-        reached = self._tree.reached(root)
-        # The root that reaches the most files comes first: the others repeat its files or are parts
-        # of it.
-        if reached and reached <= self.done:
+        if _is_built(self._tree, root, self.done, self._first):
             return
         kustomization = self._tree.all[root]
-        if reached & self.done:
-            raise _refuse_shared(kustomization.file, self._first)
         self.built += _objects(self._run(root), kustomization, self._read, self._sources)
         self._first = self._first or kustomization.file
-        self.done |= reached
+        self.done |= self._tree.reached(root)
 
     def build_or_note(self, root: str) -> None:
         """Build a kustomization; if that fails, note the reason instead."""
@@ -131,13 +126,9 @@ def build_without_kustomize(manifests: Sequence[Manifest]) -> BuiltTree:
     not_built: dict[str, str] = {}
     left_out: list[str] = []
     for root in others:
-        reached = tree.reached(root)
-        if reached and reached <= done:
-            continue
         try:
-            _require_simple(tree, root)
-            if reached & done:
-                raise _refuse_shared(tree.all[root].file, tree.all[releases[0]].file)
+            if not _is_built(tree, root, done, tree.all[releases[0]].file):
+                _require_simple(tree, root)
         except UnreadableInput as error:
             left_out.append(root)
             not_built[tree.all[root].file] = error.finding.message
@@ -162,13 +153,24 @@ def _require_simple(tree: Kustomizations, root: str) -> None:
             )
 
 
-def _refuse_shared(file: str, first: str) -> UnreadableInput:
-    return UnreadableInput(
-        "verify-several",
-        f"this kustomization and {first} share files, but build separate releases",
-        file=file,
-        hint="Specify the folder of one of them, or verify the output of kustomize.",
-    )
+def _is_built(tree: Kustomizations, root: str, done: Set[str], first: str) -> bool:
+    """Return whether all files of a kustomization have been built.
+
+    Raises UnreadableInput, naming ``first`` as the other kustomization, if only some of them have.
+    """
+    reached = tree.reached(root)
+    # The root that reaches the most files comes first: the others repeat its files or are parts of
+    # it.
+    if reached and reached <= done:
+        return True
+    if reached & done:
+        raise UnreadableInput(
+            "verify-several",
+            f"this kustomization and {first} share files, but build separate releases",
+            file=tree.all[root].file,
+            hint="Specify the folder of one of them, or verify the output of kustomize.",
+        )
+    return False
 
 
 def _is_json_patch(entry: Any, tree: Kustomizations, folder: str) -> bool:

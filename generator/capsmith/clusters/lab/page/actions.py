@@ -19,8 +19,8 @@ from typing import Protocol
 
 from capsmith.clusters.lab.demo import find_kubectl_command
 from capsmith.clusters.lab.folder import LabFolder, is_held
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
-from capsmith.clusters.lab.page.model.store import ObjectStore, StoredObject
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
+from capsmith.clusters.lab.page.model.store import ObjectStore, StoredObject, list_owners
 from capsmith.clusters.lab.state import read_lab, read_run, write_text
 from capsmith.clusters.processes.kube import KubeClient
 
@@ -212,16 +212,12 @@ class LabActions:
 
 def _find_provider_id(found: StoredObject) -> str:
     """Return the provider id of the infrastructure of a Machine; empty for other objects."""
-    owners = get_sequence(get_mapping(found.data.get("metadata")).get("ownerReferences"))
-    is_machine = any(get_mapping(each).get("kind") == "Machine" for each in owners)
+    is_machine = any(each.get("kind") == "Machine" for each in list_owners(found.data))
     provider_id = get_mapping(found.data.get("spec")).get("providerID")
     return provider_id if is_machine and isinstance(provider_id, str) else ""
 
 
 def _has_controller(found: StoredObject) -> bool:
     """Return whether another object decides the size, as a deployment does for its sets."""
-    owners = get_sequence(get_mapping(found.data.get("metadata")).get("ownerReferences"))
-    kinds = {
-        get_mapping(each).get("kind") for each in owners if get_mapping(each).get("controller")
-    }
+    kinds = {each.get("kind") for each in list_owners(found.data) if each.get("controller")}
     return bool(kinds - {"Cluster"})

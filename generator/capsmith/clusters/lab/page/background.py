@@ -9,7 +9,7 @@ from pathlib import Path
 
 from capsmith.clusters.lab.errors import LabError, keep_tail
 from capsmith.clusters.lab.folder import LabFolder, is_held
-from capsmith.clusters.lab.page.start import require_packages
+from capsmith.clusters.lab.page.start import require_page
 from capsmith.clusters.processes.wait import PATIENCE
 
 _LOOK_SECONDS = 0.05
@@ -20,7 +20,7 @@ def start_page(lab: LabFolder) -> Path:
 
     The page that is already served is used.  Raises LabError if the page does not start.
     """
-    require_packages()
+    require_page()
     if is_held(lab.page_lock):
         return lab.page_opener
     lab.page_opener.unlink(missing_ok=True)

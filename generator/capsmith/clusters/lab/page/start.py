@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 import threading
 import time
@@ -11,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capsmith.clusters.lab.connection import connect
-from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.page.sources import ClusterSource, LabSource
+from capsmith.clusters.lab.requirements import require_packages
 from capsmith.clusters.processes import user_kubeconfig
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def serve_lab(
     ``ends_with_lab``, it also ends some seconds after the lab.  Raises LabError if the lab is not
     running.
     """
-    require_packages()
+    require_page()
     from capsmith.clusters.lab.page.actions import LabActions
     from capsmith.clusters.lab.page.serve import PageServer
 
@@ -63,7 +62,7 @@ def serve_cluster(
     The cluster is the one that ``context`` of the kubeconfig refers to, by default the current
     context.  Only read requests are sent.  Raises UnreadableInput if the kubeconfig cannot be used.
     """
-    require_packages()
+    require_page()
     from capsmith.clusters.lab.page.serve import PageServer
 
     files = user_kubeconfig.find_kubeconfigs(kubeconfig, environment)
@@ -86,9 +85,6 @@ def _end_with_lab(lab: LabFolder, page: PageServer) -> None:
     page.stop()
 
 
-def require_packages() -> None:
+def require_page() -> None:
     """Raise LabError if packages of the extra ``lab`` that the page needs are missing."""
-    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        message = f"required packages are missing: {', '.join(missing)}"
-        raise LabError("lab-extra", message, hint="Run `pip install 'capsmith[lab]'`.")
+    require_packages(_PACKAGES)

@@ -38,7 +38,7 @@ class TestMachineIdentities(InfrastructureConformance):
     ) -> None:
         """A machine whose own identity is gone is deleted only when that identity is back.
 
-        The identity of its cluster is no substitute: let the error of ``session`` pass.
+        The cluster's identity is no substitute: do not catch the error that ``session`` raises.
         """
         reference = copy_first(env.api, env.manifests, env.controllers.identities)
         cluster = await env.running_cluster()
@@ -81,7 +81,8 @@ class TestSourceIdentities(InfrastructureConformance):
     ) -> None:
         """A machine is not deleted while the identity is gone from which its own is derived.
 
-        Without credentials nothing can be found or deleted: let the error of ``session`` pass.
+        Without credentials nothing can be found or deleted: do not catch the error that ``session``
+        raises.
         """
         key = await env.running_machine(await env.running_cluster())
         await _delete_without(env, key, find_source(env.manifests, _kind(env)))
