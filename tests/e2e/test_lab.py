@@ -37,7 +37,8 @@ controlPlane:
     implements: ControlPlane
     features: {externalManagedControlPlane: true}
 """
-_SECONDS = 540
+_SECONDS = 720
+"""Longer than `lab demo` waits, so that its own report of what is missing is seen."""
 
 
 def _example(name: str) -> str:

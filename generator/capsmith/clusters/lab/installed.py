@@ -104,9 +104,12 @@ class InstalledProvider:
         """
         self._supervised = {}
         self._provider.check_manager()
-        # The simulated cloud creates it again, a real cloud does not.
-        with suppress(OSError):
-            (self._lab.lab.cloud / "servers").rmdir()
+        # The page offers its buttons while this folder exists. The simulated cloud creates it
+        # again, a real cloud does not. A provider without infrastructure must leave it alone,
+        # because the managers of the simulated infrastructure are already using it.
+        if "infrastructure" in self._managers:
+            with suppress(OSError):
+                (self._lab.lab.cloud / "servers").rmdir()
         for type, manager in self._managers.items():
             self._progress(f"starting the manager ({type})")
             log = self._lab.folder / f"{self._label}-{type}.log"
