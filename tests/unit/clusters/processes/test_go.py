@@ -46,8 +46,25 @@ def test_the_package_replaces_one_that_cannot_build(
 
 def test_old_toolchains_are_named(tmp_path: Path) -> None:
     command = _install(tmp_path / "on-path", "echo go1.19.8")
-    with pytest.raises(ToolsUnavailable, match=f"1.21 or newer is needed: {command} is go1.19.8"):
+    with pytest.raises(ToolsUnavailable, match=f"1.26 or newer is needed: {command} is go1.19.8$"):
         find_go()
+
+
+@pytest.mark.parametrize("selection", ["auto", "go1.25.1+auto"])
+def test_a_toolchain_that_downloads_a_newer_one_builds(tmp_path: Path, selection: str) -> None:
+    command = _install(tmp_path / "on-path", f"echo go1.21.3; echo {selection}")
+    assert find_go() == GoToolchain(command, "go1.21.3")
+
+
+@pytest.mark.parametrize("selection", ["local", "path", "go1.25.1+path"])
+def test_a_toolchain_that_may_not_download_gives_way(
+    tmp_path: Path, beside: Path, selection: str
+) -> None:
+    old = _install(tmp_path / "on-path", f"echo go1.25.1; echo {selection}")
+    with pytest.raises(ToolsUnavailable, match=f"{old} is go1.25.1 and may not download"):
+        find_go()
+    command = _install(beside, "echo go1.26.6; echo local")
+    assert find_go() == GoToolchain(command, "go1.26.6")
 
 
 def test_the_package_is_offered() -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 from capsmith.clusters.processes.errors import ToolsUnavailable
 
 _VERSION = re.compile(r"go(\d+)\.(\d+)")
-_LOWEST = (1, 21)  # the first release that downloads the toolchain that a module requires
+_REQUIRED = (1, 26)  # the release that the modules of the servers require
+_DOWNLOADS = (1, 21)  # the first release that downloads the toolchain that a module requires
 _HINT = (
     "Run `pip install 'capsmith[go]'`, which installs Go into this Python environment only, or "
     "install Go 1.26 or newer (https://go.dev/dl): it builds the servers once."
@@ -37,14 +38,14 @@ def find_go() -> GoToolchain:
     """
     old = []
     for command in _list_commands():
-        version = _read_version(command)
-        found = _VERSION.match(version)
-        if found is not None and (int(found[1]), int(found[2])) >= _LOWEST:
+        version, selection = _read_settings(command)
+        if _can_build(version, selection):
             return GoToolchain(command, version)
-        old.append(f"{command} is {version or 'no working toolchain'}")
+        reason = " and may not download a newer one" if _is_from(version, _DOWNLOADS) else ""
+        old.append(f"{command} is {version or 'no working toolchain'}{reason}")
     if old:
-        lowest = ".".join(map(str, _LOWEST))
-        raise ToolsUnavailable(f"Go {lowest} or newer is needed: {'; '.join(old)}", _HINT)
+        required = ".".join(map(str, _REQUIRED))
+        raise ToolsUnavailable(f"Go {required} or newer is needed: {'; '.join(old)}", _HINT)
     raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", _HINT)
 
 
@@ -57,11 +58,26 @@ def _list_commands() -> Iterator[str]:
         yield str(beside)
 
 
-def _read_version(command: str) -> str:
-    """Return the version that a toolchain reports, or an empty string if it does not start."""
-    argv = [command, "env", "GOVERSION"]
+def _can_build(version: str, selection: str) -> bool:
+    """Return whether a toolchain builds the servers, by itself or with one that it downloads.
+
+    ``selection`` is the setting ``GOTOOLCHAIN``: ``local`` and ``path`` forbid a download.
+    """
+    downloads = selection.rpartition("+")[2] == "auto"
+    return _is_from(version, _DOWNLOADS if downloads else _REQUIRED)
+
+
+def _is_from(version: str, lowest: tuple[int, int]) -> bool:
+    found = _VERSION.match(version)
+    return found is not None and (int(found[1]), int(found[2])) >= lowest
+
+
+def _read_settings(command: str) -> tuple[str, str]:
+    """Return a toolchain's version and its ``GOTOOLCHAIN``, both empty if it does not start."""
+    argv = [command, "env", "GOVERSION", "GOTOOLCHAIN"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True)
     except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        return "", ""
+    version, _, selection = done.stdout.strip().partition("\n")
+    return (version, selection) if done.returncode == 0 else ("", "")
