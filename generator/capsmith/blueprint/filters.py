@@ -137,9 +137,10 @@ def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
 
 
 def docstring(text: str) -> SafeText:
-    """Return ``text`` as the content of a module docstring: wrapped, escaped, and a sentence.
+    """Return ``text`` as the content of a module docstring: wrapped, escaped, and ending in a
+    period.
 
-    The quotes are not included.
+    The quotes are not included. An exclamation mark or question mark at the end is kept.
     """
     escaped = one_line(text)
     escaped = escaped if escaped.endswith((".", "!", "?")) else escaped + "."

@@ -177,7 +177,11 @@ MACROS = "macros/"
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A folder of blueprints that the author wrote."""
+    """A folder of blueprints that the author wrote.
+
+    ``where`` is the folder as shown in findings, ``named`` its path in provider.yaml, ``texts`` the
+    content of its files by path, and ``rows`` the rows of its manifest.
+    """
 
     where: str
     """Path to the folder, as shown in findings."""

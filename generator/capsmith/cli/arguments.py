@@ -79,7 +79,7 @@ class UpdateArguments:
         return bool(lists) or self.diff or self.no_blueprints
 
     def options(self) -> UpdateOptions:
-        """Return the options that concern the update itself."""
+        """Return the options of the update itself, without those that change provider.yaml."""
         from capsmith.commands.plan import UpdateOptions
         from capsmith.merging.shared_file import ConflictStyle
 

@@ -78,7 +78,7 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_ids(texts: Iterable[str]) -> frozenset[str]:
-    """Return the names in the given comma-separated lists, without blanks."""
+    """Return the names in comma-separated lists, without surrounding blanks and empty names."""
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 

@@ -136,7 +136,7 @@ def _tested(compatibility: Compatibility, since: str, end: SupportEnd | None) ->
 
 
 def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
-    """Load the contract's rules by id, sorted by page and id.
+    """Load the contract's rules by id, sorted by id.
 
     If ``version`` is given, load only the rules of that contract version.  Raises UnreadableInput
     for invalid data, including duplicate ids.

@@ -22,7 +22,7 @@ class Level(StrEnum):
 
 
 class Origin(StrEnum):
-    """The origin of a rule."""
+    """The source of a rule: the contract's pages, observed behaviour, or good practice."""
 
     CONTRACT = "contract"
     """A page of the contract about a provider type, clusterctl, IPAM or runtime extensions."""
@@ -344,7 +344,7 @@ class CoreSteps(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return three releases: ``since`` and the two that the longest possible steps lead to."""
+        """Return ``since`` and the releases after one and two steps of the maximum length."""
         major, _, minor = self.since.partition(".")
         return tuple(f"{major}.{int(minor) + count * self.minors}" for count in range(3))
 

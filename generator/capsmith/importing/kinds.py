@@ -229,9 +229,11 @@ def _without_texts(value: Any) -> Any:
 
 
 def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return a kind's description, short names and categories, each only if it is not the default.
+    """Return the keys for a kind's names and columns, each only if it is not the default.
 
-    ``made`` is the CRD that capsmith generates without the author's parts.
+    The keys are ``description``, ``shortNames``, ``categories``, ``contractCategory``,
+    ``contractColumns`` and ``objectName``.  ``made`` is the CRD that capsmith generates without the
+    author's parts.
     """
     entry: Entry = {}
     description = text_of(find_storage_version(crd).schema, "description")
@@ -248,7 +250,8 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
 
 
 def describe_object_name(crd: Crd) -> Entry:
-    """Return an ``objectName`` entry with the CRD's limits on object names; empty if none."""
+    """Return an ``objectName`` entry with the CRD's limits on object names; empty if it has
+    none."""
     schema = mapping_of(
         find_storage_version(crd).schema, "properties", "metadata", "properties", "name"
     )
@@ -261,8 +264,9 @@ def describe_object_name(crd: Crd) -> Entry:
 def find_bootstrap_kind(crd: Crd, kinds: Iterable[str]) -> Any:
     """Return the bootstrap kind for a control plane's Machines, or None if the default applies.
 
-    If no bootstrap kind is in ``kinds``, another provider defines it.  Neither the control plane's
-    schema nor any CRD names it then, so KubeadmConfig is assumed.
+    KubeadmConfig is returned if another provider defines the kind: if there are no ``kinds``, or if
+    the control plane embeds a bootstrap configuration with any fields.  The CRDs do not name the
+    kind then.
     """
     spec = mapping_of(find_storage_version(crd).schema, "properties", "spec", "properties")
     if not list(kinds) or "x-kubernetes-preserve-unknown-fields" in mapping_of(spec, EMBEDDED):

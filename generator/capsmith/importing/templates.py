@@ -178,7 +178,8 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
 
 
 def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return a template's ``requiredParts`` and ``partLimits``, each only if it is not the default.
+    """Return a template's ``requiredParts``, ``partLimits`` and ``partFields``, each only if
+    needed.
 
     ``made`` is the schema that capsmith generates without the author's parts.
     """

@@ -154,7 +154,10 @@ class Bundle:
 
     @cached_property
     def installs(self) -> bool:
-        """Return whether the bundle is a complete provider, whose missing parts can be reported."""
+        """Return whether the bundle is a complete provider, so that missing parts can be reported.
+
+        A bundle with a Deployment counts as complete.
+        """
         return bool(self.of("Deployment"))
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:

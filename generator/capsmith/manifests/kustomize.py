@@ -46,7 +46,8 @@ class Patch:
         return named and kind in {"", manifest.kind} and set(self.target) <= {"kind", "name"}
 
     def apply(self, manifest: Manifest) -> None:
-        """Merge the patch into the manifest's document in place, but keep its kind and name."""
+        """Merge the patch into the manifest's document in place, but keep its API version, kind and
+        name."""
         document: Any = manifest.document
         for key, value in self.document.items():
             if key == "metadata":

@@ -165,7 +165,8 @@ def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ..
 def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
     """Yield the rules that a binding grants to its subjects, including rules of aggregated roles.
 
-    A ClusterRole outside the release, such as cluster-admin, is assumed to grant everything.
+    If a ClusterRoleBinding refers to a ClusterRole outside the release, everything is assumed to be
+    granted, unless the role is one of Kubernetes' own.
     """
     reference = binding.mapping("roleRef")
     named = (text_of(reference, "kind"), text_of(reference, "name"))

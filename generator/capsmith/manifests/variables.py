@@ -364,7 +364,7 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class Trouble(StrEnum):
-    """Reason why a variable probably does not work as the author of the file expects."""
+    """The reason why a variable probably does not work as the author of the file expects."""
 
     SYNTAX = "syntax"
     """The substitution is invalid, so clusterctl refuses the whole file."""

@@ -37,7 +37,7 @@ from capsmith.tree import FileTree, GeneratedFile, Owner, is_text_of
 
 
 class Reason(StrEnum):
-    """Reason for a decision, if the outcome alone does not show it."""
+    """The reason for a decision, if the outcome alone does not show it."""
 
     NONE = ""
     EDITED = "edited"

@@ -215,7 +215,8 @@ def _located(finding: Finding, path: str) -> Finding:
 def diff_contents(path: str, before: bytes | None, after: bytes | None) -> str:
     """Return a unified diff between two contents, or an empty string if they are equal.
 
-    ``before`` or ``after`` is None if the file does not exist.
+    For binary contents, return a line that says that they differ.  ``before`` or ``after`` is None
+    if the file does not exist.
     """
     if before == after:
         return ""

@@ -57,8 +57,8 @@ def identify_hosting(repository: str) -> Hosting:
 def release_url(provider: Provider, component: Component) -> SafeText:
     """Return the ``url`` for the component in clusterctl's configuration (CC-56, CC-60).
 
-    On GitHub, the URL refers to the latest release.  On other hosts it refers to the first release
-    of the newest series.
+    On GitHub, the URL refers to the latest release, and on GitLab to the first release of the
+    newest series.  For any other host, it is a path that stands for a local folder.
     """
     release = provider.releases[0]
     version = f"v{release.major}.{release.minor}.0"

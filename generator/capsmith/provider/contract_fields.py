@@ -17,10 +17,11 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 def apply_own_schemas(
     fields: Iterable[ContractField], part: str, written: ContractFields | None
 ) -> list[ContractField]:
-    """Return the contract's fields with the author's schemas, then the author's additional fields.
+    """Return the author's additional fields, then the contract's fields with the author's schemas.
 
-    ``part`` is ``spec`` or ``status``; ``written`` is None if the author overrides nothing.  Status
-    fields are always optional, because the manager writes conditions before anything else.
+    Contract fields that the author leaves out are omitted.  ``part`` is ``spec`` or ``status``;
+    ``written`` is None if the author overrides nothing.  Status fields are always optional, because
+    the manager writes conditions before anything else.
     """
     contract = list(fields)
     if written is None:

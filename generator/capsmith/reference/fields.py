@@ -43,7 +43,7 @@ class DocumentedField(NamedTuple):
 
 
 def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
-    """Return the fields of a role in one contract version, sorted by path.
+    """Return the fields of a role in one contract version: ``spec`` before ``status``.
 
     Fields that capsmith adds are left out.  Fields come from the role's shape, and from rules that
     name a path outside the shape.

@@ -200,7 +200,11 @@ def build_pages(
     access: AccessTable,
     core: Project,
 ) -> list[ReferencePage]:
-    """Build the pages about ``contracts``, oldest first, and the page about ``access``."""
+    """Build all pages: the index, a page for each contract and subject, the access page, and the
+    rules.
+
+    ``contracts`` are oldest first, and ``access`` is the content of the access page.
+    """
     found = {id: rule for contract in contracts for id, rule in contract.rules.items()}
     rules = {id: found[id] for id in sorted(found, key=get_sort_key)}
     subjects = (
@@ -218,7 +222,10 @@ def build_pages(
 
 
 def select_rules(contract: Contract, subject: Subject, subjects: Sequence[Subject]) -> list[Rule]:
-    """Return the rules in a contract that belong on the page about ``subject``."""
+    """Return the rules in a contract that belong on the page about ``subject``.
+
+    A subject without roles gets the rules that belong to no other subject.
+    """
     if subject.roles:
         return [rule for rule in contract.rules.values() if _is_about(rule, subject)]
     of_roles = [each for each in subjects if each.roles]

@@ -61,7 +61,8 @@ def escape(text: str) -> str:
 
 
 def format_code(text: str) -> str:
-    """Return ``text`` on one line as a code span."""
+    """Return ``text`` on one line as a code span, shortened if it is too long; empty if it is
+    blank."""
     line = shorten(make_printable(text))
     fence = "`" * (_longest_run(line) + 1)
     blank = " " if line.startswith(("`", " ")) or line.endswith(("`", " ")) else ""

@@ -138,10 +138,11 @@ class Limit(NamedTuple):
 
 
 def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
-    """Yield the YAML files below ``folder`` and files with a name in ``names``, sorted by path.
+    """Yield the YAML files below ``folder``, and files with a name in ``names``.
 
-    Symbolic links, hidden entries and dependency folders are skipped.  Raises UnreadableInput if
-    there are more files than ``limit`` allows.
+    Each folder's files come first, then its subfolders, both sorted by name.  Symbolic links,
+    hidden entries and dependency folders are skipped.  Raises UnreadableInput if there are more
+    files than ``limit`` allows.
     """
     count = 0
     for parent, folders, files in os.walk(folder):

@@ -182,14 +182,14 @@ class Splices:
         self._put(node.start, node.end, format_value(value, node.style))
 
     def wrap(self, node: Node, others: Mapping[str, Any], key: str) -> None:
-        """Turn a scalar into a mapping: the scalar under ``key``, followed by ``others``."""
+        """Turn a scalar into a flow mapping: the scalar under ``key``, followed by ``others``."""
         style = '"' if node.style == '"' else ""
         more = "".join(f", {_entry(name, value, style)}" for name, value in others.items())
         self._put(node.start, node.start, f"{{{format_value(key, style)}: ")
         self._put(node.end, node.end, f"{more}}}")
 
     def add_items(self, node: Node, items: Sequence[Any]) -> None:
-        """Append items to a list."""
+        """Append items to a list, which must not be empty."""
         if not items:
             return
         # The new items are formatted like the last existing one, because a file may mix YAML and

@@ -11,7 +11,8 @@ from capsmith_runtime.reconcile.watched_kinds import Watch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A repository's provider, with its own manager, namespace and permissions."""
+    """A component that clusterctl installs: its controllers, permissions and watches, for one
+    manager."""
 
     label: str
     """The provider's manifest label, such as ``infrastructure-acme``."""
@@ -31,7 +32,10 @@ class Component:
     """Whether any controller watches Clusters."""
 
     def combined_with(self, *others: Component) -> Component:
-        """Return a component with one manager for the controllers of this one and of ``others``."""
+        """Return a component with one manager for the controllers of this one and of ``others``.
+
+        Label, namespace, contract, permissions and watches are those of this component.
+        """
         every = (self, *others)
         return replace(
             self,

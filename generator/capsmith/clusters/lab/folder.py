@@ -130,7 +130,8 @@ def resolve_lab(labs: Path, name: str) -> LabFolder:
 def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
     """Return the named lab, else the lab of the current folder's provider, else the only lab.
 
-    Raises LabError if there is no lab, or if there are several to choose from.
+    Raises LabError if the named lab does not exist, and if there is no lab or several to choose
+    from.
     """
     names = list_labs(labs)
     for wanted in (name, provider):

@@ -183,7 +183,10 @@ class InstalledProvider:
 
 
 def choose_next_version(first: str, installed: str) -> str:
-    """Return the version after ``installed``, or ``first`` if its release series differs."""
+    """Return the patch release after ``installed``.
+
+    Return ``first`` if ``installed`` belongs to another release series, or is not a release.
+    """
     series, match = _PATCH.fullmatch(first), _PATCH.fullmatch(installed)
     if series is None or match is None or match[1] != series[1]:
         return first

@@ -104,11 +104,11 @@ class ProviderRepository:
         return read_newest_version(self.folder)
 
     def release(self, version: str, out: Path, *, has_own_image: bool = False) -> ProviderRelease:
-        """Build the assets of a release with version ``version`` as the content of a folder.
+        """Build a release with version ``version`` in the folder ``out``, and return it.
 
-        ``out`` may contain those of another release, whose components may be others: they are
-        replaced.  Unless `has_own_image`, the release refers to an image that cannot be pulled.
-        Raises LabError if the build fails; ``out`` is unchanged then.
+        Files of an earlier release in ``out`` are removed. Unless `has_own_image`, the release
+        refers to an image that cannot be pulled. Raises LabError if the build fails; ``out`` is
+        unchanged then.
         """
         built = out.with_name(f"{out.name}.new")
         shutil.rmtree(built, ignore_errors=True)
@@ -127,7 +127,8 @@ class ProviderRepository:
     def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
         """Run a command in the repository, with PYTHONPATH set for the provider's code.
 
-        Returns the completed process, whatever its exit code.
+        Returns the completed process, whatever its exit code.  Raises LabError if the command
+        cannot be run or takes too long.
         """
         environment = {**os.environ, "PYTHONPATH": self.import_path}
         # Python must not write into the repository, because that would change its digests and git

@@ -53,7 +53,7 @@ class ProviderRun:
         self._reported: RunState | None = None
 
     def look(self) -> None:
-        """Restart managers that have ended, as a Deployment would."""
+        """Return a value that changes whenever a file changes that the managers have loaded."""
         for each in self._all():
             each.look()
         self._say("running")

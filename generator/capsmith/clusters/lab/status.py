@@ -135,7 +135,7 @@ def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
 
 
 def read_last_lines(path: Path) -> list[str]:
-    """Return the last lines of a log file."""
+    """Return at most the last 50 lines of a log file."""
     return path.read_text(errors="replace").splitlines()[-_LINES:]
 
 

@@ -69,10 +69,11 @@ def find_builder(
     find: Callable[[str], str | None] = shutil.which,
     responds: Callable[[list[str]], bool] | None = None,
 ) -> ImageBuilder:
-    """Return the first of buildah, podman and docker that works here.
+    """Return the first of buildah and podman that is installed, or else docker if its daemon
+    responds.
 
     ``find`` returns the path to an executable, and ``responds`` returns whether a command succeeds.
-    Raises ImageNotBuilt if no tool works.
+    Raises ImageNotBuilt if there is no such tool.
     """
     succeeds = responds or _succeeds
     for name in ("buildah", "podman"):

@@ -1,4 +1,5 @@
-"""The unchanged releases that clusterctl installs on a node, and the images of their Pods."""
+"""The releases of core, the kubeadm providers and cert-manager for a node, and their images. The
+manifests are upstream's; only the tags of images are set."""
 
 from __future__ import annotations
 

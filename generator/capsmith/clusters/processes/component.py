@@ -118,7 +118,10 @@ class ReleaseComponent:
 
     @property
     def converts(self) -> bool:
-        """Return whether the manager serves webhooks, for conversion or for admission."""
+        """Return whether the manager serves webhooks, for conversion or for admission.
+
+        True if an object refers to a webhook and the Deployment has a container port for webhooks.
+        """
         (deployment,) = self.of("Deployment")
         containers = deployment["spec"]["template"]["spec"]["containers"]
         ports = [port for each in containers for port in each.get("ports") or []]
@@ -126,7 +129,7 @@ class ReleaseComponent:
 
     @property
     def has_webhooks(self) -> bool:
-        """Return whether any object refers to a webhook."""
+        """Return whether any object configures a webhook, for conversion or for admission."""
         configured = any(each["kind"].endswith("WebhookConfiguration") for each in self.components)
         return configured or any(
             (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook" for crd in self.crds

@@ -96,7 +96,10 @@ class Connection:
                 raise
 
     def wait_established(self) -> None:
-        """Wait until all CustomResourceDefinitions are established."""
+        """Wait until all CustomResourceDefinitions are established.
+
+        Raises TimeoutError if that takes too long.
+        """
 
         def established() -> bool:
             crds = self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")

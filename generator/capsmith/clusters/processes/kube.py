@@ -332,7 +332,7 @@ _WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,3
 
 
 def is_busy(status: int, text: str) -> bool:
-    """Return whether the response means that the server is busy and the request should be retried.
+    """Return whether a request should be retried, because the server or a webhook is busy.
 
     For example, a request may get status 429 while a CRD is reloaded.
     """

@@ -220,7 +220,8 @@ def free_port() -> int:
     """Return an unused local port, which stays reserved until this process ends.
 
     A component can listen on the port at any time, even after a restart: outgoing connections use
-    other ports, and other processes that call this function get other ports.
+    other ports, and other processes that call this function get other ports.  Raises RuntimeError
+    if no port is free.
     """
     # At random, because processes that start at the same time would otherwise all try the same
     # ports.

@@ -124,9 +124,11 @@ class ClusterctlRepository:
 
 
 def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:
-    """Return an object with webhooks that call 127.0.0.1, because Services do not resolve here.
+    """Make an object's webhooks call 127.0.0.1, because Services do not resolve here; return the
+    object.
 
-    The port is a clusterctl variable, so that one repository serves several management clusters.
+    The object is modified.  The port is a clusterctl variable, so that one repository serves
+    several management clusters.
     """
     kind = document["kind"]
     if kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):

@@ -128,7 +128,7 @@ class LabelValue:
 
 @check("provider-label-value", LabelValue)
 def check_provider_label_value(context: Context, params: LabelValue) -> Iterator[Violation]:
-    """CC-51: The value of the label is the manifest label of the provider."""
+    """CC-51: The provider label is a provider type, a hyphen and a lower-case name."""
     reported: set[str] = set()
     for manifest in context.bundle.objects:
         value = manifest.mapping("metadata", "labels").get(params.label)

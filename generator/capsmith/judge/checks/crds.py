@@ -44,7 +44,7 @@ class OptOut:
 
 @check("crd-name", OptOut)
 def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
-    """CRD-02: The name is derived from the kind and the group as in core, with flect's plural."""
+    """CRD-02: The name is the one that core derives from kind and group, with flect's plural."""
     for crd in context.bundle.crds:
         # The annotation only disables a check of clusterctl.  Core computes the names of contract
         # kinds regardless of the annotation.

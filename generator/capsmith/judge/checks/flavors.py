@@ -16,7 +16,7 @@ from capsmith.yamldoc.compose import Path, format_path
 
 @check("flavor-namespace")
 def check_flavor_namespace(context: Context) -> Iterator[Violation]:
-    """CC-71: All objects are in one namespace, which already exists."""
+    """CC-71: All objects are in one namespace, and the template contains no Namespace."""
     for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
         namespaces: dict[str, Manifest] = {}
         for manifest in found:
@@ -61,7 +61,7 @@ def check_flavor_variables(context: Context, params: Variables) -> Iterator[Viol
 
 @check("class-file-name")
 def check_class_file_name(context: Context) -> Iterator[Violation]:
-    """CC-73: The file has the name of the class, which clusterctl requests."""
+    """CC-73: The file name contains the name of its ClusterClass, which clusterctl requests."""
     for found in _by_file(context, Artefact.CLUSTER_CLASS).values():
         name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
         classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]

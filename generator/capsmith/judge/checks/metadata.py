@@ -135,7 +135,7 @@ def check_metadata_contracts(context: Context, params: SeriesContracts) -> Itera
 
 @check("metadata-series-once")
 def check_metadata_series_once(context: Context) -> Iterator[Violation]:
-    """CC-09: Each major.minor has only one contract."""
+    """CC-09: Each major.minor is listed once, with one contract."""
     for metadata in context.bundle.files(Artefact.METADATA):
         names = [_name(entry) for entry in _series(metadata)]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):

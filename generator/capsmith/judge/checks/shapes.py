@@ -156,7 +156,8 @@ def check_schema_values(context: Context, params: ConvertedValues) -> Iterator[V
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """The field of a control plane without Machines, and the kinds of worker Machines."""
+    """The field that marks control planes as externally managed, and the kinds of worker
+    Machines."""
 
     path: str
     """Path to the boolean field."""

@@ -166,7 +166,10 @@ def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
 
 
 def read_series_contract(bundle: Bundle) -> str:
-    """Return the contract of the release according to metadata.yaml; empty if unknown."""
+    """Return the contract of the release according to metadata.yaml; empty if unknown.
+
+    If the version of the release is unknown, the newest series counts.
+    """
     for metadata in bundle.files(Artefact.METADATA):
         folder = metadata.file.replace("\\", "/").split("/")[-2:-1]
         release = parse_core(bundle.release) or parse_core("".join(folder))

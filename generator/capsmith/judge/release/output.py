@@ -37,7 +37,11 @@ def render_lines(violation: ReleaseViolation) -> Iterator[str]:
 
 
 def render_migration(migration: Migration) -> Iterator[str]:
-    """Yield a line for each kind with its completed steps, and a line for each other step."""
+    """Yield a line for each kind with the number of its completed steps.
+
+    Each step whose state manifests do not show gets a line as well.  Other open steps are
+    violations.
+    """
     kinds = dict.fromkeys(step.kind for step in migration.steps)
     for kind in kinds:
         steps = [step for step in migration.steps if step.kind == kind]

@@ -57,7 +57,8 @@ def find_ended_contract(text: str, contracts: Mapping[str, Contract]) -> str:
 def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
     """Parse ``Kind=role`` into the kind and the role.
 
-    Raises ValueError for a role that is not in ``known``.
+    ``none`` is always a role, and case does not matter.  Raises ValueError for a role that is not
+    in ``known``, and for any other form.
     """
     kind, equals, role = text.partition("=")
     roles = {each.lower(): each for each in (*known, NONE)}

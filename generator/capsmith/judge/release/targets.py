@@ -77,7 +77,10 @@ def parse_core(text: str) -> Core | None:
 
 
 def choose(crd: Crd, core: Core) -> Choice:
-    """Return the contract and API version that core chooses from the CRD's labels (GEN-03)."""
+    """Return the contract and API version that core chooses from the CRD's labels (GEN-03).
+
+    The version is empty if the CRD has no label for a contract that the release supports.
+    """
     for contract in core.contracts:
         # The first contract with a label decides, even if none of the versions it names is served.
         versions = crd.labelled(LABEL + contract)

@@ -109,7 +109,10 @@ class ClusterSession(Session):
             raise
 
     def take_over(self) -> None:
-        """Use an existing cluster, and create only the bootstrap configuration without an owner."""
+        """Use an existing cluster once each of its Machines has bootstrap data.
+
+        Creates only the bootstrap configuration without an owner.
+        """
         self.run_once(_CREATION, self._create_ownerless)
         self.wait(self.config_kind, OWNERLESS_CONFIG, bool, "it does not exist")
         self.wait("Cluster", WHOLE, self._has_machines, "not every Machine has bootstrap data")

@@ -112,7 +112,8 @@ class Selection(NamedTuple):
     ignore: frozenset[str] = frozenset()
 
     def includes(self, check: ConformanceCheck[Any], rules: Mapping[str, object]) -> bool:
-        """Return whether a check is selected and proves at least one of ``rules``, keyed by id."""
+        """Return whether a check is selected, is not ignored, and proves any of ``rules``, keyed by
+        id."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}
         if not ids or names & self.ignore:

@@ -37,7 +37,7 @@ def check_bootstrap(draft: Draft, top: PathReporter) -> None:
             hint = "Choose another name, or `groups: {bootstrap: …}` with a domain of your own."
             here = top.at(_SECTION, kind)
             if draft.spec.name == _ITSELF:
-                hint = "Install this provider in reporter of the kubeadm bootstrap provider only."
+                hint = "Do not install this provider together with the kubeadm bootstrap provider."
                 here.add_warning("kind-taken", message, hint)
             else:
                 here.add_error_at_key("kind-taken", message, hint)

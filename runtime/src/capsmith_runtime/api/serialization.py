@@ -176,7 +176,10 @@ def encode_status(value: Any) -> dict[str, Any]:
 
 
 def encode(value: Any) -> Any:
-    """Return a dataclass and its nested values as plain JSON."""
+    """Return a dataclass and its nested values as plain JSON.
+
+    Optional fields that are empty are left out.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         found = ((field, encode(getattr(value, field.name))) for field in fields(value))
         return {

@@ -70,9 +70,11 @@ class DataSecretStore:
     async def write(
         self, config: JSON, cluster: str, content: DataContent, *, replace: bool
     ) -> None:
-        """Create the Secret; if ``replace`` is true, replace the content of an existing Secret.
+        """Create the Secret or, if ``replace`` is true, replace the content of the existing one.
 
-        See MP-19.
+        A pool's data are replaced when one of its inputs has changed (MP-19). Raises
+        AlreadyExistsError if the Secret to create exists: another manager has stored data that a
+        machine may already use.
         """
         if not replace:
             # The creation fails if another manager has stored data in the meantime, which a machine

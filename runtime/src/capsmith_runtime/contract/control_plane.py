@@ -59,7 +59,7 @@ class ControlPlaneMachine:
 
     @property
     def deleting(self) -> bool:
-        """Whether the Machine is being deleted."""
+        """Return whether the Machine is being deleted."""
         return self.deleted is not None
 
     def has_condition(self, condition_type: str, status: str) -> bool:
@@ -304,7 +304,8 @@ class ControlPlaneShape(Protocol):
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status without conditions; fields without facts are unchanged."""
+        """Return the whole status with ``facts``; conditions, and fields without facts, are
+        unchanged."""
         ...
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:

@@ -60,7 +60,7 @@ class V1Beta1ControlPlane:
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status without conditions (CP-03, CP-04, CP-06, CP-10, CP-25).
+        """Return the whole status; conditions are unchanged (CP-03, CP-04, CP-06, CP-10, CP-25).
 
         Core up to v1.10 reads ``ready`` as "the API server responds", so it stays true once the
         control plane is initialised.
@@ -138,7 +138,8 @@ class V1Beta2ControlPlane:
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status without conditions (CP-02, CP-04, CP-05, CP-09, CP-10, CP-25)."""
+        """Return the whole status; conditions are unchanged (CP-02, CP-04, CP-05, CP-09, CP-10,
+        CP-25)."""
         status = dict(metadata.mapping(obj, "status"))
         if facts.initialized:
             current = metadata.mapping(status, "initialization")

@@ -164,7 +164,7 @@ def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
 
 
 def read_endpoint(obj: Object) -> Endpoint | None:
-    """Return ``spec.controlPlaneEndpoint`` of any kind; None if host or port is missing."""
+    """Return the valid ``spec.controlPlaneEndpoint`` of any kind; None without host and port."""
     host = metadata.text(obj, "spec", "controlPlaneEndpoint", "host")
     port = metadata.lookup(obj, "spec", "controlPlaneEndpoint", "port")
     if not host or not isinstance(port, int) or not 1 <= port <= 65535:

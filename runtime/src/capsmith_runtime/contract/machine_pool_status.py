@@ -56,7 +56,7 @@ class MachinePoolStatusWriter(Protocol):
         ...
 
     def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-        """Return the pool's whole status with ``facts``; conditions are left as they are.
+        """Return the pool's whole status with ``facts``; conditions are unchanged.
 
         ``features`` names the optional fields that the kind has.
         """
@@ -70,7 +70,10 @@ def drop_addresses(facts: PoolFacts) -> PoolFacts:
 
 
 def is_storable(spec: Object, status: Object) -> bool:
-    """Return whether an object with this spec and status is small enough for the API server."""
+    """Return whether a pool with this spec and status is small enough for the API server.
+
+    A pool with more than ``MAX_INSTANCES`` machines is always too large.
+    """
     if len(spec["providerIDList"]) > MAX_INSTANCES:
         return False
     # In bytes of UTF-8, as etcd counts them.
@@ -89,10 +92,10 @@ def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[s
 
 
 def build_common_status(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-    """Return the status fields that are the same in all contract versions.
+    """Return the pool's whole status with the fields that all contract versions have.
 
-    See MP-01, MP-04, MP-06 and MP-07. failureReason and failureMessage are never written: core
-    panics on them (MP-13).
+    Conditions are unchanged. See MP-01, MP-04, MP-06 and MP-07. failureReason and failureMessage
+    are never written: core panics on them (MP-13).
     """
     status = {**(obj.get("status") or {}), "replicas": len(set(facts.provider_ids))}
     if facts.provisioned:
@@ -128,7 +131,7 @@ class V1Beta1PoolStatus:
         return metadata.lookup(obj, "status", "ready") is True
 
     def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-        """Return the whole status, without conditions."""
+        """Return the pool's whole status with ``facts``; conditions are unchanged."""
         return build_common_status(obj, facts, features)
 
 
@@ -143,7 +146,7 @@ class V1Beta2PoolStatus:
         return new is True or metadata.lookup(obj, "status", "ready") is True
 
     def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-        """Return the whole status, without conditions.
+        """Return the pool's whole status with ``facts``; conditions are unchanged.
 
         ``ready`` and ``initialization.provisioned`` have the same value: the contract requires the
         latter, and every version of core so far reads the former (MP-01, MP-02).

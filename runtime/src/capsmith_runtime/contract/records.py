@@ -46,7 +46,8 @@ def put(
 ) -> dict[str, Any]:
     """Return a copy of an object with a record set to ``value``; None removes the record.
 
-    ``has_field`` is true for kinds that have ``spec.recorded``.
+    ``has_field`` is true for kinds that have ``spec.recorded``.  A record that such an object has
+    in an annotation stays there.
     """
     name = record.build_annotation_name(group)
     annotations = dict(metadata.annotations(obj))

@@ -84,7 +84,8 @@ class StatusWriter(ConditionWriter, Protocol):
     def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status for a cluster whose infrastructure is provisioned."""
+        """Return the whole status of a cluster with provisioned infrastructure; conditions are
+        unchanged."""
         ...
 
     def set_failure_domains(
@@ -102,7 +103,7 @@ class StatusWriter(ConditionWriter, Protocol):
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status of a provisioned machine, without new conditions."""
+        """Return the whole status of a provisioned machine; conditions are unchanged."""
         ...
 
 
@@ -143,7 +144,11 @@ def build_addresses(addresses: Sequence[Address]) -> list[dict[str, str]]:
 
 
 def add_endpoint(obj: Object, endpoint: Endpoint | None, features: Set[str]) -> dict[str, Any]:
-    """Return the spec with ``endpoint``, unless the spec already has one (IC-02)."""
+    """Return the spec with ``endpoint``, unless the spec already has a host and a port (IC-02).
+
+    If the spec has only a host, the port is added.  If it has only a port, the host is added,
+    unless the port differs from that of ``endpoint``.
+    """
     spec = dict(obj.get("spec") or {})
     given = spec.get("controlPlaneEndpoint") or {}
     host, port = given.get("host"), given.get("port")

@@ -139,7 +139,7 @@ class V1Beta1Status:
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status with ``ready`` and those facts for which the kind has fields."""
+        """Return the whole status with ``ready`` and the optional fields that the kind has."""
         status = {**(obj.get("status") or {}), "ready": True}
         if "addresses" in features:
             set_or_drop(status, "addresses", build_addresses(facts.addresses))

@@ -106,7 +106,8 @@ class V1Beta2Status:
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with ``provisioned``, addresses and the failure domain (IM-05)."""
+        """Return the whole status with ``provisioned`` and the optional fields that the kind has
+        (IM-05)."""
         status = _provisioned_status(obj, features)
         if "addresses" in features:
             set_or_drop(status, "addresses", build_addresses(facts.addresses))

@@ -204,7 +204,8 @@ class ExternalObjects:
     async def get_template(self, namespace: str, reference: ObjectRef) -> ExternalObject:
         """Return the template that a control plane references.
 
-        Raises CacheNotSyncedError, and NotAvailableError if the template does not exist.
+        Raises CacheNotSyncedError if the cache takes too long, and NotAvailableError if the
+        template does not exist or its kind cannot be resolved.
         """
         template = await self._get(namespace, reference, "", self._on_template)
         if template is None:

@@ -102,7 +102,10 @@ class MachineSyncer:
         )
 
     async def annotate(self, machine: ControlPlaneMachine, annotations: Mapping[str, Any]) -> None:
-        """Set annotations on a Machine, or remove those whose value is None."""
+        """Set annotations on a Machine, or remove those whose value is None.
+
+        Does nothing if the Machine no longer exists.
+        """
         key = NamespacedName(machine.namespace, machine.name)
         # No resource version: a merge patch changes only the annotations that it names.
         body = {"metadata": {"annotations": dict(annotations)}}

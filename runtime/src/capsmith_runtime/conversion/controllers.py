@@ -264,7 +264,7 @@ class ConversionWebhookGroup(WebhookGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether no conversion has been running for so long that it never ends."""
+        """Return whether no conversion has been running for so long that it must be hanging."""
         return self._began is None or self._clock() - self._began < HANG_SECONDS
 
     @property

@@ -74,7 +74,8 @@ class CredentialsResolver:
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
         """Return the credentials for the identity that is recorded on a machine or pool.
 
-        Deletions use them after the infrastructure cluster is gone.
+        Deletions use them after the infrastructure cluster is gone.  Returns Waiting if nothing is
+        recorded, and empty credentials if the provider has no identities.
         """
         # Without identities nothing is recorded, and nothing is needed.
         if not self._caches.kinds:

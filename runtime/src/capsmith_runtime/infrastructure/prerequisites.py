@@ -26,17 +26,17 @@ class DataOwner(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the owner."""
+        """Return the name of the owner."""
         ...
 
     @property
     def namespace(self) -> str:
-        """Namespace of the owner and of its Secret."""
+        """Return the namespace of the owner and of its Secret."""
         ...
 
     @property
     def data_secret_name(self) -> str | None:
-        """Name of the Secret with the bootstrap data; None until it is known."""
+        """Return the name of the Secret with the bootstrap data; None until it is known."""
         ...
 
 

@@ -48,7 +48,8 @@ def create_workload_client(
 ) -> KubernetesClient:
     """Return a workload cluster client that does not connect until its first request.
 
-    Methods of the client raise NotAvailableError until the cluster's control plane is initialised.
+    Methods of the client raise NotDeclaredError if the kind lacks the feature, and
+    NotAvailableError until the cluster's control plane is initialised.
     """
     name = kind.resource.kind
 

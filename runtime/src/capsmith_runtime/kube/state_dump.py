@@ -35,7 +35,10 @@ _FRAME: Final = ("cr_frame", "gi_frame", "ag_frame")
 
 
 def describe_tasks(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """Return a line for each unfinished task: its name, and the calls in which it is waiting."""
+    """Return a line for each unfinished task: its name, and the calls in which it is waiting.
+
+    After :data:`TASKS` lines, only the number of the remaining tasks follows.
+    """
     tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
     lines = [f"{task.get_name()}: {' > '.join(_calls(task))}" for task in tasks[:TASKS]]
     if len(tasks) > TASKS:

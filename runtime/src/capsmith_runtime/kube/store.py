@@ -29,12 +29,12 @@ class Delta(NamedTuple):
 
     @property
     def key(self) -> NamespacedName:
-        """Key of the changed object."""
+        """Return the key of the changed object."""
         return key_of(self.latest)
 
     @property
     def latest(self) -> JSON:
-        """Latest known state of the object, even if it was deleted."""
+        """Return the latest known state of the object, even if it was deleted."""
         found = self.new or self.old
         assert found is not None
         return found

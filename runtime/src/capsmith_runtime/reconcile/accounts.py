@@ -35,8 +35,9 @@ class AccountCheck:
         """Compare the session's account with the recorded one, or record it if there is none yet.
 
         If ``account`` is None, nothing is compared.  An empty account is unknown, and is never
-        recorded. An account is recorded only for an object that has the finalizer and is not being
-        deleted.  Raises ReconcileError if another account is recorded.
+        recorded.  An account is recorded only for an object that has the finalizer and is not being
+        deleted.  Raises ReconcileError if another account is recorded, even if ``account`` is
+        empty.
         """
         obj, group = self._patcher.obj, self._kind.resource.group
         recorded = read_recorded(obj, group)

@@ -90,7 +90,7 @@ class Patcher:
         await self._write_main(self._put(self.obj, record, value))
 
     async def remove_finalizer(self, finalizer: str) -> None:
-        """Remove the finalizer after the infrastructure was deleted (SM-08)."""
+        """Remove the finalizer once the infrastructure is deleted (SM-08)."""
         kept = [name for name in metadata.finalizers(self.obj) if name != finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": kept})
 

@@ -423,8 +423,8 @@ class SessionPools:
     def of(self, reconciler: object) -> SharedSessions:
         """Return the sessions that a reconciler shares.
 
-        Raises TypeError if its ``session_factory`` is not a SessionFactory, and ValueError for a
-        negative rate.
+        Raises TypeError if its ``session_factory`` is not a SessionFactory, and ValueError if the
+        factory's ``rate`` or ``burst`` is invalid.
         """
         cls = getattr(type(reconciler), "session_factory", None)
         if cls is not None and not (isinstance(cls, type) and issubclass(cls, SessionFactory)):

@@ -172,7 +172,11 @@ class FakeApi:
             return self.add(obj if self.admission is None else self.admission(copy_object(obj)))
 
     async def update(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Replace everything except the status, and return the object."""
+        """Create an object and return it.
+
+        ``admission`` changes the object first, as a webhook would. Raises AlreadyExistsError if the
+        name is in use.
+        """
         metadata = obj["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
         async with _travel():

@@ -44,7 +44,7 @@ class Manifests:
         ]
 
     def crd(self, kind: str) -> dict[str, Any]:
-        """Return a kind's CRD."""
+        """Return a kind's CRD; the test fails if there is none."""
         for document in self.crds():
             if document["spec"]["names"]["kind"] == kind:
                 return document

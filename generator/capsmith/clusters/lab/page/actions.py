@@ -91,7 +91,11 @@ class LabActions:
         return [*self._kill_managers(), *self._change_faults()]
 
     def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
-        """Return the actions that change or delete an object, and the one that loses its server."""
+        """Return the actions that scale, pause or delete an object, and the one that removes its
+        server.
+
+        Empty unless the cloud is simulated and has a server for every machine.
+        """
         if not self._is_simulated() or not self._has_all_servers(store):
             return []
         return [

@@ -57,7 +57,8 @@ class StreamRequest:
     def from_data(cls, data: object) -> StreamRequest:
         """Return the request described by JSON data from a browser.
 
-        Unknown keys are ignored, and values of another type are converted.
+        Unknown keys are ignored, and a value of the wrong type is converted or replaced with the
+        default.
         """
         given = get_mapping(data)
         selected = str(given.get("selected") or "")

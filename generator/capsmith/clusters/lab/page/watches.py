@@ -236,7 +236,10 @@ class ClusterWatch:
 
 
 def drop_fields(obj: JSON) -> JSON:
-    """Remove managed fields, which are most of an object's data, and return the object."""
+    """Remove the content of managed fields, which is most of an object's data; return the object.
+
+    The object is modified.
+    """
     metadata = get_mapping(obj.get("metadata"))
     for each in get_sequence(metadata.get("managedFields")):
         get_mapping(each).pop("fieldsV1", None)

@@ -106,7 +106,7 @@ def toolbox(
 def select_modules(names: list[str] | None) -> dict[str, Module]:
     """Return the modules of a toolbox, keyed by their names in the toolbox.
 
-    If ``names`` is None, return the default modules.
+    If ``names`` is None or empty, return the default modules.
     """
     known = list_modules()
     chosen = [

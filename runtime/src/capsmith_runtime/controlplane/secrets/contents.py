@@ -138,7 +138,8 @@ def build_owner_reference(owner: Object) -> dict[str, Any]:
 def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any]:
     """Return a patch with the metadata that a managed Secret lacks; empty if nothing is missing.
 
-    An owner of the same kind that no longer exists is replaced; any other owner is kept.
+    Owners of the same kind are former control planes, and are replaced.  No owner is added if an
+    object of another kind is the controller.
     """
     patch: dict[str, Any] = {}
     # Core and bootstrap providers find the Secret by its label.
@@ -263,7 +264,8 @@ class SecretReport:
     def seconds_to_renewal(self, within: float) -> float | None:
         """Return the seconds until the kubeconfig must be renewed.
 
-        Returns None if that is more than ``within`` seconds away.
+        Returns None if that is ``within`` seconds away or more, unless ``within`` is 0, and if
+        there is no kubeconfig to renew.
         """
         if self.renewal is None:
             return None

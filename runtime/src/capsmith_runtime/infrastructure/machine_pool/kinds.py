@@ -25,22 +25,23 @@ class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
 
     @property
     def failure_domain_annotation(self) -> str:
-        """Name of the annotation that holds a machine's failure domain."""
+        """Return the name of the annotation that holds a machine's failure domain."""
         return f"{self.resource.group}/failure-domain"
 
     @property
     def version_annotation(self) -> str:
-        """Name of the annotation that holds a machine's Kubernetes version."""
+        """Return the name of the annotation that holds a machine's Kubernetes version."""
         return f"{self.resource.group}/pool-version"
 
     @property
     def spec_annotation(self) -> str:
-        """Name of the annotation with digests of the spec that a machine was created from."""
+        """Return the name of the annotation with digests of the spec that a machine was created
+        from."""
         return f"{self.resource.group}/pool-spec"
 
     @property
     def count_annotation(self) -> str:
-        """Name of the pool's annotation with the number that its next machine gets."""
+        """Return the name of the pool's annotation with the number that its next machine gets."""
         return f"{self.resource.group}/machines-made"
 
 

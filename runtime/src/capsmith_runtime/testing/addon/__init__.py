@@ -72,7 +72,10 @@ class WorkloadObjects:
         return Page(found, "1", "")
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """Delete an object."""
+        """Delete an object.
+
+        Raises NotFoundError if it does not exist.
+        """
         await self.get(resource, key)
         del self._objects[(resource.kind, key)]
 

@@ -32,7 +32,7 @@ class FakeMachines:
 
     @property
     def hold(self) -> bool:
-        """Whether new Machines are kept from making progress."""
+        """Return whether new Machines are kept from making progress."""
         return self._hold
 
     @hold.setter
@@ -42,7 +42,7 @@ class FakeMachines:
 
     @property
     def draining(self) -> bool:
-        """Whether Nodes of deleted Machines are being drained, which delays their deletion."""
+        """Return whether Nodes of deleted Machines are draining, which delays their deletion."""
         return self._draining
 
     @draining.setter

@@ -65,7 +65,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         self.component = replace(self.component, groups=(*others, own))
 
     def add_cluster(self, *, provisioned: bool = True) -> JSON:
-        """Add the Cluster."""
+        """Add the Cluster, and return it as it was before its infrastructure was provisioned."""
         made = self.api.add(
             {
                 "apiVersion": f"{GROUP}/{self.api.core_version}",

@@ -42,7 +42,7 @@ class FakePoolMachines:
 
     @property
     def hold_machines(self) -> bool:
-        """Whether no Machines are created, as if the workload cluster were unreachable."""
+        """Return whether no Machines are created, as if the workload cluster were unreachable."""
         return self._hold_machines
 
     @hold_machines.setter
@@ -52,7 +52,7 @@ class FakePoolMachines:
 
     @property
     def hold_nodes(self) -> bool:
-        """Whether machines are kept from becoming Nodes."""
+        """Return whether machines are kept from becoming Nodes."""
         return self._hold_nodes
 
     @hold_nodes.setter

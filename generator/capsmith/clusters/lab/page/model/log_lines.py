@@ -30,7 +30,7 @@ _LEVELS = {"E": "error", "F": "error", "C": "error", "W": "warning"}
 
 @dataclass(frozen=True)
 class LogFilter:
-    """The selection of lines to show."""
+    """Selection of the log lines to show, by component and by object."""
 
     component: str = ""
     """Name of the only component to show; empty for all except the Kubernetes servers."""
@@ -38,10 +38,10 @@ class LogFilter:
     """Name of an object that lines must mention; empty for all lines."""
 
     def select(self, component: str, lines: list[str], *, is_shown: bool = False) -> list[str]:
-        """Return those lines of a component that are to be shown.
+        """Return the lines of a component that the filter selects.
 
-        Lines of a traceback are shown if the line before them is.  ``is_shown`` tells whether the
-        line before the first one is shown.
+        A line of a traceback is selected together with the line before it. ``is_shown`` is whether
+        the line before the first one was selected.
         """
         if component != self.component and (self.component or _SERVERS.fullmatch(component)):
             return []
@@ -57,7 +57,7 @@ class LogFilter:
 
 
 def is_about(line: str, name: str) -> bool:
-    """Return whether a line contains the name as a whole, and not only as a part of a longer name.
+    """Return whether a line contains ``name``, but not merely as part of a longer name.
 
     Both log formats of managers, and klog, put names between quotes, slashes, ``=`` and spaces.
     """
@@ -67,7 +67,7 @@ def is_about(line: str, name: str) -> bool:
 
 
 def get_level(line: str) -> str:
-    """Return ``error``, ``warning`` or, for all other lines, an empty string."""
+    """Return the severity of a log line: ``error``, ``warning``, or empty for any other."""
     match = _LEVEL.search(line[:200])
     if match is None:
         return ""
@@ -78,8 +78,8 @@ def get_level(line: str) -> str:
 def get_time(line: str, now: datetime) -> float | None:
     """Return the time at the start of a line in seconds since the epoch, or None if it has none.
 
-    Times without a zone are local.  klog's times have no year: the result is the latest such time
-    that is not after ``now``, which is a local time without a zone.
+    Times without a zone are local. klog's times have no year: the result is the latest such time
+    that is at most a day after ``now``, which is a local time without a zone.
     """
     try:
         klog = _KLOG_TIME.match(line)

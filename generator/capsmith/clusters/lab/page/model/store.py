@@ -103,7 +103,10 @@ class ObjectStore:
         return len(self._objects)
 
     def apply(self, obj: JSON) -> None:
-        """Add an object, or replace its previous version."""
+        """Add an object, or replace it and keep its former state as the previous version.
+
+        An object with another uid replaces the former one without a previous version.
+        """
         key, former = get_key(obj), self._objects.get(get_key(obj))
         if former is not None and _version(former.data) == _version(obj):
             return
@@ -229,7 +232,7 @@ def list_owners(obj: JSON) -> list[JSON]:
 
 
 def list_references(found: StoredObject) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield the objects that a core object refers to, each with its role."""
+    """Yield the key of each object that a core object refers to, with the role of the reference."""
     if found.key.group != _CORE or found.key.kind not in ("Cluster", "Machine", "MachinePool"):
         return
     spec = get_mapping(found.data.get("spec"))

@@ -25,7 +25,7 @@ OK, WAITING, FAILED, DELETING, NEUTRAL = "ok", "waiting", "failed", "deleting", 
 
 @dataclass(frozen=True)
 class Summary:
-    """The state of an object at a glance."""
+    """An object's state in a few words, and the condition that blocks it."""
 
     state: str
     tone: str

@@ -35,7 +35,7 @@ _STEPS = {
 
 @dataclass(frozen=True)
 class Span:
-    """A part of the time axis."""
+    """A period on the time axis, such as a wait or a call of author code."""
 
     object: str
     """Kind and name of the object that the time belongs to."""

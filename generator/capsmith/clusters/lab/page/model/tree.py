@@ -29,7 +29,7 @@ _TYPES = {"Machine": 0, "MachinePool": 1, "MachineDeployment": 2, "MachineSet": 
 
 @dataclass(frozen=True)
 class TreeQuery:
-    """The choices of the user who looks at a tree."""
+    """The part of the tree that the user has chosen to see."""
 
     open: frozenset[str] = frozenset()
     """Ids of the groups whose members are shown."""

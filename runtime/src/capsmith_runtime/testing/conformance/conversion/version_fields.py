@@ -33,27 +33,27 @@ class Part:
 
     @property
     def path(self) -> str:
-        """Path of the part for messages, such as ``spec.template.spec``."""
+        """Return the path of the part for messages, such as ``spec.template.spec``."""
         return ".".join(self.fields.path)
 
     @property
     def source_keys(self) -> frozenset[str]:
-        """Names of the source's author fields without a corresponding target field."""
+        """Return the names of the source's author fields without a corresponding target field."""
         return self.fields.spoke_keys if self.to_hub else self.fields.hub_keys
 
     @property
     def target_keys(self) -> frozenset[str]:
-        """Names of the target's author fields without a corresponding source field."""
+        """Return the names of the target's author fields without a corresponding source field."""
         return self.fields.hub_keys if self.to_hub else self.fields.spoke_keys
 
     @property
     def source_type(self) -> type[Any] | None:
-        """Dataclass of the source version's author fields; None if it has none."""
+        """Return the dataclass of the source version's author fields; None if it has none."""
         return self.fields.spoke if self.to_hub else self.fields.hub
 
     @property
     def target_type(self) -> type[Any] | None:
-        """Dataclass of the target version's author fields; None if it has none."""
+        """Return the dataclass of the target version's author fields; None if it has none."""
         return self.fields.hub if self.to_hub else self.fields.spoke
 
     def of(self, obj: JSON) -> JSON:

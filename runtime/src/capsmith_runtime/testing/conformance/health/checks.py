@@ -75,7 +75,7 @@ class TestLiveness(_HealthConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[HealthCase]:
-        """Return a case for each component, if its infrastructure can fail."""
+        """Return a case for each component; empty if the test double cannot simulate outages."""
         return super().cases(provider) if hasattr(provider.infrastructure, "simulate") else []
 
     @pytest.mark.parametrize("outage", OUTAGES)

@@ -36,7 +36,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return a case for each version of core and each pair of kinds."""
+        """Return a case for each pair of kinds and version of core; empty without ``simulate``."""
         return super().cases(provider) if simulates_faults(provider) else []
 
     @pytest.mark.parametrize("failure", FAILURES)

@@ -208,7 +208,8 @@ class TestTerminatedMachines(InfrastructureConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return a case for each version of core and each pair of kinds."""
+        """Return a case for each pair of kinds and version of core; empty without
+        ``remove_server``."""
         if not hasattr(provider.infrastructure, "remove_server"):
             return []
         return super().cases(provider)

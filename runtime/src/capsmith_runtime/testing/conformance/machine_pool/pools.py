@@ -134,7 +134,7 @@ class TestMachinePoolCalls(MachinePoolConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
-        """Return a case for each combination of kind and version of core."""
+        """Return a case for each kind and version of core; empty without ``simulate``."""
         return super().cases(provider) if simulates_faults(provider) else []
 
     @pytest.mark.parametrize("failure", FAILURES)
