@@ -17,6 +17,7 @@ SCHEMAS: list[dict[str, Any]] = [
     {"type": "string", "minLength": 12, "maxLength": 14},
     {"type": "string", "pattern": "^[a-z]+/[0-9]{2}$", "maxLength": 9},
     {"type": "string", "pattern": "^(?i)[a-z0-9_]+$|^[[:digit:]]+$", "maxLength": 9},
+    {"type": "string", "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{12}$"},
     {"type": "string", "enum": ["a", "b"]},
     {"type": "string", "nullable": True},
     {"type": "integer", "minimum": 3, "maximum": 9, "multipleOf": 3},

@@ -130,7 +130,7 @@ def _is_multiple(schema: Schema, value: float) -> bool:
 
 def _text(schema: Schema) -> Strategy:
     least = schema.get("minLength", 0)
-    most = schema.get("maxLength", max(least, _LONGEST))
+    most = schema.get("maxLength", math.inf)
     if schema.get("format") in _FORMATS:
         return st.sampled_from(_FORMATS[schema["format"]])
     if "pattern" not in schema:
