@@ -54,6 +54,16 @@ class DnsSubdomain(_Checked):
     limit = 253
 
 
+class FinalizerName(_Checked):
+    """The name of a finalizer: an RFC 1123 subdomain, with or without a slash and a label.
+
+    The API server accepts at most 63 characters without a slash, and behind one.
+    """
+
+    form = re.compile(rf"{DnsSubdomain.form.pattern}(/{DnsLabel.form.pattern})?")
+    limit = DnsSubdomain.limit + 1 + DnsLabel.limit
+
+
 class KindName(_Checked):
     """A Kubernetes kind that is also a valid Python class name (CRD-04)."""
 

@@ -38,7 +38,7 @@ _CATEGORY_KEYS = ("categories", "contractCategory")
 _OF_VERSIONS = ("metadata", "requiredParts", "partFields", "printerColumns", "versions")
 _EMPTY: Mapping[str, Any] = {
     **{"spec": {}, "validations": [], "contractFields": {}, "partLimits": {}},
-    **{"printerColumns": [], "partFields": {}},
+    **{"printerColumns": [], "partFields": {}, "status": {}},
 }
 
 
@@ -68,13 +68,6 @@ def describe_template(
     made = made if has_columns else drop_columns(made)
     if any(has_transitions(mapping_of(each.schema, *_INNER)) for each in crd.versions):
         found["transitionRules"] = True
-    status = mapping_of(find_storage_version(crd).schema, "properties", "status")
-    taken = mapping_of(
-        _schema(made, find_storage_version(crd).name), "properties", "status", "properties"
-    )
-    fields = {name: field for name, field in convert_fields(status).items() if name not in taken}
-    if fields:
-        found["status"] = fields
     return _with_versions(found, crd, {each.name: _parts(crd, each, made) for each in _served(crd)})
 
 
@@ -111,11 +104,20 @@ def _parts(crd: Crd, version: CrdVersion, made: Made) -> Entry:
     metadata = find_template_metadata(version.schema, usual)
     status: Reserved = {"spec": frozenset(), "status": frozenset()}
     contract = find_contract_fields(_status(version.schema), _status(usual), status)
+    fields = _find_status_fields(version.schema, usual)
+    if fields:
+        found["status"] = fields
     columns = extract_author_columns(_original(crd, version.name), _version(made, version.name))
     if columns:
         found["printerColumns"] = columns
     joined = _joined(metadata.pop("contractFields", {}), contract)
     return {**found, **metadata, **({"contractFields": joined} if joined else {})}
+
+
+def _find_status_fields(schema: Schema, made: Schema) -> dict[str, Any]:
+    own, usual = (mapping_of(each, "properties", "status") for each in (schema, made))
+    taken = mapping_of(usual, "properties")
+    return {name: field for name, field in convert_fields(own).items() if name not in taken}
 
 
 def _joined(one: Entry, other: Entry) -> Entry:

@@ -15,6 +15,7 @@ from capsmith.provider.manager import Manager
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,
+    FinalizerName,
     Identifier,
     ImageName,
     KindName,
@@ -318,12 +319,11 @@ class Resource(NamedTuple):
         return next(version for version in self.versions if version.storage)
 
     @property
-    def finalizer(self) -> DnsSubdomain:
-        """Return the finalizer's name without its group: ``<kind>.<group>`` in lower case (IC-21).
-
-        Blueprints print the finalizer as the group, a slash and this name.
-        """
-        return DnsSubdomain(f"{self.singular}.{self.group}")
+    def finalizer(self) -> FinalizerName:
+        """Return ``<kind>.<group>`` in lower case, or ``<group>/<kind>`` if too long (IC-21)."""
+        usual = f"{self.singular}.{self.group}"
+        is_short = len(usual) <= DnsLabel.limit
+        return FinalizerName(usual if is_short else f"{self.group}/{self.singular}")
 
 
 class PolicyRule(NamedTuple):

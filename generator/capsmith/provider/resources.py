@@ -160,14 +160,16 @@ def _version(
     parts = template._replace(spec_fields=fields, spec_validations=rules, contract_fields=contract)
     parts = _with_own(parts, own)
     options, columns = template.options, template.printer_columns
+    status = template.status_fields
     if own is not None:
+        status = status if own.status is None else convert_fields(own.status)
         options = options.with_parts(own.required_parts, own.part_limits)
         options = _with_part_fields(options, own)
         if own.printer_columns is not None:
             columns = convert_columns(own.printer_columns)
     return VersionFields(
         spec_fields=parts.spec_fields,
-        status_fields=template.status_fields,
+        status_fields=status,
         spec_validations=parts.spec_validations,
         object_validations=(),
         printer_columns=columns,

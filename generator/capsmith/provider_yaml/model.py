@@ -232,6 +232,9 @@ class TemplateVersionSpec(SpecModel):
     contract_fields: ContractFieldsSpec | None = Field(
         None, description="Schemas for the contract's fields; by default the kind's schemas."
     )
+    status: Fields | None = Field(
+        None, description="Your fields in the template's status, which your code writes."
+    )
     metadata: FieldLike | None = Field(
         None,
         description="Schema of spec.template.metadata, which always has labels and annotations.",
@@ -262,9 +265,6 @@ class TemplateSpec(KubectlSpec, TemplateVersionSpec):
 
     api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
         None, description="API versions that have the template; by default the kind's versions."
-    )
-    status: Fields | None = Field(
-        None, description="Your fields in the template's status, which your code writes."
     )
     short_names: Many[forms.CrdName] | None = Field(
         None, description="Short names of the template for kubectl; none by default."

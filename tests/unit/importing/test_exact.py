@@ -88,6 +88,22 @@ def test_fields_beside_the_spec_of_a_template_come_back() -> None:
     assert [each for each in template.differences if not each.is_addition] == []
 
 
+def test_a_template_has_a_status_in_one_version_only() -> None:
+    crds = provider()
+    current = crds[3]["spec"]["versions"][0]
+    former = copy.deepcopy({**current, "name": "v1alpha1", "storage": False})
+    zone = {"type": "object", "properties": {"zone": {"type": "string"}}}
+    former["schema"]["openAPIV3Schema"]["properties"]["status"] = zone
+    former["subresources"] = {"status": {}}
+    crds[3]["spec"]["versions"].append(former)
+    machine = crds[2]["spec"]["versions"]
+    machine.append(copy.deepcopy({**machine[0], "name": "v1alpha1", "storage": False}))
+    found = imported(*crds)
+    assert machine_of(found)["template"]["versions"]["v1alpha1"]["status"] == {"zone": "string"}
+    (template,) = (each for each in found.crds if each.crd.kind == "AcmeMachineTemplate")
+    assert not [each for each in template.differences if each.field.startswith(".status")]
+
+
 def test_one_version_under_two_contracts_follows_one_of_them() -> None:
     crds = provider()
     for each in crds:

@@ -178,3 +178,18 @@ def test_only_the_manager_of_the_infrastructure_has_identities() -> None:
         kinds = {str(each.kind): each for each in resolved(text).resources}
         assert "credentials" in kinds["AcmeNetwork"].features
         assert ("credentials" in kinds["AcmeFile"].features) is has_identity
+
+
+def test_a_finalizer_over_63_characters_has_its_group_before_a_slash() -> None:
+    """Proves: IC-21."""
+    kind = "AcmeBareMetalRemediationStrategyTemplate"
+    text = SPEC + f"  {kind}: {{implements: Resource}}\n"
+    finalizers = {str(each.kind): str(each.finalizer) for each in resolved(text).resources}
+    group = "infrastructure.cluster.x-k8s.io"
+    assert finalizers[kind] == f"{group}/{kind.lower()}"
+    assert finalizers["AcmeNetwork"] == f"acmenetwork.{group}"
+
+
+def test_pools_may_be_called_as_their_role() -> None:
+    made = resolved(SPEC + "ipam:\n  IPPool: {implements: IPPool}\n")
+    assert "IPPool" in {str(each.kind) for each in made.resources}

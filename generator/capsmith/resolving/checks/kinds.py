@@ -68,7 +68,10 @@ def _check_template(kind: DraftKind, contracts: Iterable[Contract], reporter: Pa
             for contract in contracts
             for name, field in contract.types[f"{role}Template"].status.items()
         }
-        check_own_fields(template.status or {}, reserved, reporter.at("template", "status"))
+        here = reporter.at("template")
+        check_own_fields(template.status or {}, reserved, here.at("status"))
+        for version, own in (template.versions or {}).items():
+            check_own_fields(own.status or {}, reserved, here.at("versions", version, "status"))
         _check_part_fields(template, reporter.at("template"))
         check_template_fields(kind, contracts, template, reporter.at("template"))
 
@@ -90,7 +93,7 @@ def _check_part_fields(template: TemplateSpec, reporter: PathReporter) -> None:
 
 _RESERVED = """
     Cluster ClusterClass Machine MachinePool InfraCluster InfraMachine InfraMachinePool
-    BootstrapConfig ControlPlane IPPool GlobalIPPool IPAddress IPAddressClaim Addon Identity Secret
+    BootstrapConfig ControlPlane IPAddress IPAddressClaim Addon Identity Secret
     Resource Any Literal Mapping
 """
 
@@ -99,9 +102,6 @@ _CORE_SHORT_NAMES = """
     cl cc ma md ms mp mhc mhs crs crsb po svc no ns cm sa deploy ds rs sts ing pv pvc ev ep crd
     crds cs quota limits rc csr hpa cj netpol pdb pc sc
 """
-
-
-_FINALIZER_LIMIT = 63
 
 
 _LONGEST_SUFFIX = "TemplateList"
@@ -118,7 +118,7 @@ def _named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
 def check_kind_names(draft: Draft, top: PathReporter) -> None:
     """Report kinds whose name is reserved or would make a derived name too long.
 
-    Ids: CRD-02 (CRD name), CRD-04 (list kind), IC-21 (finalizer), TP-02 (suffixes) and
+    Ids: CRD-02 (CRD name), CRD-04 (list kind), TP-02 (suffixes) and
     ``kind-reserved``.
     """
     for kind, path in _named_kinds(draft):
@@ -151,11 +151,6 @@ def _check_name(kind: str, draft: Draft, reporter: PathReporter) -> None:
         message = f"the CRD's name `<plural>.<group>` would have more than {DnsSubdomain.limit}"
         reporter.add_error_at_key(
             "CRD-02", f"{message} characters", "Shorten the kind or the group."
-        )
-    if len(kind) + 1 + len(group) > _FINALIZER_LIMIT:
-        message = f"the finalizer `<kind>.<group>` would have more than {_FINALIZER_LIMIT}"
-        reporter.add_error_at_key(
-            "IC-21", f"{message} characters", "Shorten the kind or the group."
         )
 
 

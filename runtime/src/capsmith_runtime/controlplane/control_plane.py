@@ -149,6 +149,7 @@ def build_deleted_cluster(namespace: str, name: str) -> Cluster:
 def _desired_machine(
     kind: ControlPlaneKind, shape: ControlPlaneShape, obj: JSON, cluster: Cluster
 ) -> DesiredMachine:
+    resource = kind.resource
     return DesiredMachine(
         owner=obj,
         cluster=cluster,
@@ -156,7 +157,7 @@ def _desired_machine(
         version=normalize(metadata.text(obj, "spec", "version")),
         bootstrap=ObjectRef(kind.bootstrap_group, kind.bootstrap_kind, ""),
         bootstrap_spec=metadata.lookup(obj, "spec", "bootstrapConfigSpec"),
-        annotations=Annotations(kind.finalizer),
+        annotations=Annotations(f"{resource.kind.lower()}.{resource.group}"),
     )
 
 

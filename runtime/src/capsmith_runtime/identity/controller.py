@@ -33,6 +33,8 @@ from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, read
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import Credentials
 
+_LONGEST: Final = 63
+"""Maximum length of a finalizer without a slash (IC-21), in characters."""
 _MOVE_LABEL: Final = "clusterctl.cluster.x-k8s.io/move"
 
 
@@ -53,9 +55,10 @@ class IdentityController:
         self._resolver = resolver
         self._context = context
         resource = kind.resource
-        self._finalizer = f"{resource.kind.lower()}.{resource.group}"
         # On Kubernetes' own kinds, the API server accepts only qualified finalizer names.
         qualified = f"{resource.group}/{resource.kind.lower()}"
+        usual = f"{resource.kind.lower()}.{resource.group}"
+        self._finalizer = usual if len(usual) <= _LONGEST else qualified
         self._secrets = IdentitySecretMetadata(kind, caches, resolver, context.client, qualified)
 
     async def reconcile(self, key: NamespacedName) -> Result:
