@@ -17,7 +17,7 @@ from tests.browser.api_server import serve_api
 from tests.browser.objects import make_cluster, make_machine
 from tests.browser.served import ServedPage, serve_page_of
 from tests.browser.window import ENTER, SPACE, Window
-from tests.unit.clusters.lab.page.test_page_of_a_lab import make_lab
+from tests.unit.clusters.lab.page.test_page_of_a_lab import make_lab, run_provider
 
 READ_NAMES = "return [...document.querySelectorAll('.tree button.name')].map(e => e.textContent)"
 NAMES = [
@@ -47,6 +47,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with (
         serve_api(root) as (api, client),
         serve_page_of(api, client, root, LabActions(client, folder)) as page,
+        run_provider(folder),
     ):
         for obj in [*make_cluster(), *make_machine("one")]:
             api.put(obj)

@@ -17,6 +17,7 @@ import pytest
 
 from capsmith.clusters.lab.demo import observe
 from capsmith.clusters.lab.folder import LabFolder, find_labs_folder, resolve_lab
+from capsmith.clusters.lab.state import read_run
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.tools import Toolbox
 from capsmith.clusters.processes.user_kubeconfig import open_client
@@ -110,6 +111,9 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
     shown = lab.run("lab", "demo", ".")
     assert "The Cluster demo has 3 Machines Running" in shown
     assert "Machine/demo-" in shown
+    run = read_run(lab.folder.run_state)
+    assert run is not None
+    assert {"error", "hang", "refuse"} <= set(run.faults)
     assert lab.run("lab", "kubeconfig").strip() in shown
     kubeconfig = Path(lab.run("lab", "kubeconfig").strip())
     with closing(open_client(kubeconfig, tmp_path)) as client:

@@ -11,8 +11,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from capsmith.clusters.lab.errors import (
@@ -58,6 +58,8 @@ class LabFolder:
         """Path to the simulated cloud, for a provider whose infrastructure is still a scaffold."""
         self.page_lock = root / "page.lock"
         """Path to a file that the background process of the page locks."""
+        self.page_start_lock = root / "page-start.lock"
+        """Path to a file that a command locks while it starts the page in the background."""
         self.page_opener = root / "background-page.html"
         """Path to the file that opens the page of the background process."""
         self.page_log = root / "page.log"
@@ -167,6 +169,20 @@ def acquire(lock: Path) -> int | None:
             time.sleep(_ATTEMPT_SECONDS)
     os.close(descriptor)
     return None
+
+
+@contextmanager
+def hold(lock: Path) -> Iterator[None]:
+    """Return a context manager that holds the lock on a file.
+
+    On entry, it waits until no other process holds the lock.
+    """
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def is_held(lock: Path) -> bool:

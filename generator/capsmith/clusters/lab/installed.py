@@ -126,6 +126,10 @@ class InstalledProvider:
         for each in self._supervised.values():
             each.look(time.monotonic(), self._progress)
 
+    def list_faults(self) -> tuple[str, ...]:
+        """Return the names of the faults that the provider's simulated cloud can inject."""
+        return self._provider.list_faults()
+
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
         """Return a value that changes whenever the code of the managers changes."""
         return self._provider.code_stamp()

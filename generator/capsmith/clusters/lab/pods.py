@@ -110,6 +110,10 @@ class InstalledPods:
                 replace(each, state="unknown", reason=reason) for each in self._known()
             )
 
+    def list_faults(self) -> tuple[str, ...]:
+        """Return no faults, because Pods do not see the lab's file of faults."""
+        return ()
+
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
         """Return a value that changes whenever the image's source files change."""
         return self._provider.image_stamp()

@@ -33,6 +33,10 @@ _IN_IMAGE = (
 _CONFIG = "config"
 _WRITTEN = ("out", "__pycache__")
 _SECONDS = 300
+_LIST_FAULTS = (
+    "import dataclasses, capsmith_runtime.fault_injection as module;"
+    " print(*(each.name for each in dataclasses.fields(module.Faults)))"
+)
 _IMAGE = "capsmith.invalid/lab"
 """Image of the Deployment, of which no Pod is ever started."""
 
@@ -98,6 +102,14 @@ class ProviderRepository:
             hint = "Correct the code."
         message = f"{self.python} cannot import the manager:\n{keep_tail(done.stderr)}"
         raise LabError("lab-manager-imports", message, file=str(self.folder), hint=hint)
+
+    def list_faults(self) -> tuple[str, ...]:
+        """Return the names of the faults that the provider's simulated cloud can inject.
+
+        They depend on the version of its runtime library; there are none if it does not carry them.
+        """
+        done = self.run([self.python, "-c", _LIST_FAULTS])
+        return tuple(done.stdout.split()) if done.returncode == 0 else ()
 
     def first_version(self) -> str:
         """Return the first version of the newest release series in metadata.yaml."""

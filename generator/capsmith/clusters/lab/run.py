@@ -51,6 +51,7 @@ class ProviderRun:
         self._installed = installed
         self._infrastructure = infrastructure
         self._reported: RunState | None = None
+        self._faults: tuple[str, ...] = ()
 
     def look(self) -> None:
         """Return a value that changes whenever a file changes that the managers have loaded."""
@@ -78,6 +79,8 @@ class ProviderRun:
             if is_release or not self._installed.is_installed:
                 self._installed.install()
             self._installed.start()
+            # Read after each start, because `capsmith update` may have replaced the library.
+            self._faults = (self._infrastructure or self._installed).list_faults()
             self._say("running")
             return True
         except TimeoutError as error:
@@ -111,6 +114,7 @@ class ProviderRun:
             state,
             tuple(component for each in self._all() for component in each.components),
             message,
+            self._faults,
         )
         if current != self._reported:
             write_state(self._lab.run_state, current)

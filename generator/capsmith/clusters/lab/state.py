@@ -68,6 +68,8 @@ class RunState:
     """``starting``, ``running`` or ``crashed``."""
     components: tuple[ComponentState, ...] = ()
     message: str = ""
+    faults: tuple[str, ...] = ()
+    """Faults that the simulated cloud of the run can inject, by name."""
 
 
 def restore_toolbox(
@@ -99,7 +101,10 @@ def read_run(path: Path) -> RunState | None:
     """Return the state of a run, or None if its state file is missing or damaged."""
     data = _read(path)
     try:
-        return None if data is None else RunState(**{**data, "components": _components(data)})
+        if data is None:
+            return None
+        faults = tuple(map(str, data.get("faults", ())))
+        return RunState(**{**data, "components": _components(data), "faults": faults})
     except (TypeError, KeyError):
         return None
 

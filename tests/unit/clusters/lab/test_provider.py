@@ -102,6 +102,18 @@ def test_a_cluster_needs_machines_of_some_provider(
     assert (caught is not None) == refused
 
 
+def test_faults_are_those_of_the_runtime_library(
+    folder: Path, provider: ProviderRepository
+) -> None:
+    library = folder / "vendor" / "capsmith_runtime"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text("")
+    assert provider.list_faults() == ()
+    former = "import dataclasses\nFaults = dataclasses.make_dataclass('F', ['error', 'late'])\n"
+    (library / "fault_injection.py").write_text(former)
+    assert provider.list_faults() == ("error", "late")
+
+
 def test_changes_of_code_and_of_releases_are_told_apart(
     folder: Path, provider: ProviderRepository
 ) -> None:

@@ -21,7 +21,7 @@ from capsmith.clusters.lab.demo import find_kubectl_command
 from capsmith.clusters.lab.folder import LabFolder, is_held
 from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
 from capsmith.clusters.lab.page.model.store import ObjectStore, StoredObject, list_owners
-from capsmith.clusters.lab.state import read_lab, read_run, write_text
+from capsmith.clusters.lab.state import RunState, read_lab, read_run, write_text
 from capsmith.clusters.processes.kube import KubeClient
 
 _PAUSED = "cluster.x-k8s.io/paused"
@@ -122,12 +122,16 @@ class LabActions:
         return all(_find_provider_id(found) in known | {""} for found in store)
 
     def _kill_managers(self) -> Iterator[Action]:
-        run = read_run(self._lab.run_state) if is_held(self._lab.run_lock) else None
+        run = self._read_run()
         for each in run.components if run is not None else ():
             if each.state == "running" and each.pid > 1 and self._is_manager(each.pid):
                 kill = partial(self._kill, each.pid)
                 title = f"Kill the {each.name}"
                 yield Action(f"kill:{each.pid}", title, f"kill -9 {each.pid}", kill)
+
+    def _read_run(self) -> RunState | None:
+        """Return the state of the provider's run, or None if it is not running."""
+        return read_run(self._lab.run_state) if is_held(self._lab.run_lock) else None
 
     def _is_manager(self, pid: int) -> bool:
         """Return whether a process has an environment with this lab's kubeconfigs."""
@@ -144,12 +148,17 @@ class LabActions:
 
     def _change_faults(self) -> Iterator[Action]:
         path = shlex.quote(str(self._lab.faults))
+        run = self._read_run()
+        known = run.faults if run is not None else ()
         current = self._read_faults()
         # Faults that the user has written are not replaced.
         if current and current not in {f"{fault}=1" for fault, _, _ in _FAULTS}:
             return
         for fault, begin, end in _FAULTS:
             is_active = current == f"{fault}=1"
+            # A runtime library that does not know the fault would fail at each call.
+            if not is_active and fault not in known:
+                continue
             text, title = ("", end) if is_active else (f"{fault}=1", begin)
             command = f"echo {text} > {path}" if text else f": > {path}"
             yield Action(f"faults:{text}", title, command, partial(self._write_faults, text))

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from capsmith.clusters.lab.errors import LabError, keep_tail
-from capsmith.clusters.lab.folder import LabFolder, is_held
+from capsmith.clusters.lab.folder import LabFolder, hold, is_held
 from capsmith.clusters.lab.page.start import require_page
 from capsmith.clusters.processes.wait import PATIENCE
 
@@ -18,14 +18,40 @@ _LOOK_SECONDS = 0.05
 def start_page(lab: LabFolder) -> Path:
     """Serve the page of a running lab in the background, and return the path of its opener.
 
-    The page that is already served is used.  Raises LabError if the page does not start.
+    If the page is already served, or another command is starting it, that page is used.  Raises
+    LabError if the page does not start.
     """
     require_page()
-    if is_held(lab.page_lock):
-        return lab.page_opener
-    lab.page_opener.unlink(missing_ok=True)
+    # Two commands at once would remove each other's opener.
+    with hold(lab.page_start_lock):
+        return _start_page(lab)
+
+
+def _start_page(lab: LabFolder) -> Path:
+    child: subprocess.Popen[bytes] | None = None
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        # The lock comes first: a page that has just ended may have left its opener.
+        if not is_held(lab.page_lock):
+            if child is None:
+                lab.page_opener.unlink(missing_ok=True)
+                child = _spawn(lab)
+            elif child.poll() is not None:
+                break
+        elif lab.page_opener.exists():
+            return lab.page_opener
+        time.sleep(_LOOK_SECONDS)
+    if child is not None:
+        child.terminate()
+    log = lab.page_log.read_text(encoding="utf-8", errors="replace") if child is not None else ""
+    hint = "Run capsmith lab page to see more."
+    message = f"the page does not start\n{keep_tail(log)}".rstrip()
+    raise LabError("lab-page", message, hint=hint)
+
+
+def _spawn(lab: LabFolder) -> subprocess.Popen[bytes]:
     with lab.page_log.open("wb") as log:
-        child = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "capsmith.clusters.lab.page", str(lab.root)],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -33,14 +59,3 @@ def start_page(lab: LabFolder) -> Path:
             # The page outlives this command, and its Ctrl-C.
             start_new_session=True,
         )
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if lab.page_opener.exists():
-            return lab.page_opener
-        if child.poll() is not None and not is_held(lab.page_lock):
-            break
-        time.sleep(_LOOK_SECONDS)
-    child.terminate()
-    text = keep_tail(lab.page_log.read_text(encoding="utf-8", errors="replace"))
-    hint = "Run capsmith lab page to see more."
-    raise LabError("lab-page", f"the page does not start\n{text}".rstrip(), hint=hint)

@@ -6,8 +6,10 @@ import http.client
 import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,27 @@ def test_the_page_is_served_once_until_the_lab_ends(lab: RunningLab) -> None:
     lab.end()
     wait_end(lab.folder)
     assert not opener.exists()
+
+
+def test_commands_at_the_same_time_share_one_page(lab: RunningLab) -> None:
+    lab.folder.page_opener.write_text("left by a page that was killed")
+    with ThreadPoolExecutor(4) as executor:
+        futures = [executor.submit(start_page, lab.folder) for _ in range(4)]
+        (opener,) = {future.result() for future in futures}
+    assert read_address(opener)
+
+
+def test_a_page_that_another_process_starts_is_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_lab(tmp_path)
+    lock = acquire(folder.page_lock)
+    assert lock is not None
+    # The other process gets further while this one waits.
+    write = partial(folder.page_opener.write_text, "opener")
+    monkeypatch.setattr("capsmith.clusters.lab.page.background.time.sleep", lambda _: write())
+    assert start_page(folder).read_text() == "opener"
+    os.close(lock)
 
 
 def test_the_end_of_a_lab_ends_its_page(lab: RunningLab) -> None:

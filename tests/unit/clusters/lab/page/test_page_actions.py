@@ -8,21 +8,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.lab.folder import LabFolder, acquire
+from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.page.actions import Action, LabActions
 from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer, get_key
-from capsmith.clusters.lab.state import ComponentState, RunState, read_lab, write_state
+from capsmith.clusters.lab.state import ComponentState, read_lab, write_state
 from capsmith.clusters.processes.wait import eventually
 from tests.browser.api_server import SimulatedApi, serve_api
 from tests.browser.objects import copy, make_cluster, make_machine
-from tests.unit.clusters.lab.page.test_page_of_a_lab import make_lab
+from tests.unit.clusters.lab.page.test_page_of_a_lab import make_lab, run_provider
 
 
 class Lab:
@@ -139,29 +139,44 @@ def test_faults_begin_and_end(lab: Lab, begin: str, end: str, fault: str) -> Non
     def read() -> dict[str, Action]:
         return {each.title: each for each in lab.actions.list_for_lab()}
 
-    command = read()[begin].command
-    read()[begin].run()
-    assert lab.lab.faults.read_text() == f"{fault}\n"
-    read()[end].run()
-    assert lab.lab.faults.read_text().strip() == ""
-    subprocess.run(["sh", "-c", command], check=True)
-    assert end in read()
-    subprocess.run(["sh", "-c", read()[end].command], check=True)
-    assert begin in read()
+    with run_provider(lab.lab):
+        command = read()[begin].command
+        read()[begin].run()
+        assert lab.lab.faults.read_text() == f"{fault}\n"
+        read()[end].run()
+        assert lab.lab.faults.read_text().strip() == ""
+        subprocess.run(["sh", "-c", command], check=True)
+        assert end in read()
+        subprocess.run(["sh", "-c", read()[end].command], check=True)
+        assert begin in read()
+
+
+def test_only_faults_that_the_runtime_library_knows_begin(lab: Lab) -> None:
+    def read() -> set[str]:
+        return {each.id for each in lab.actions.list_for_lab()}
+
+    assert read() == set()
+    with run_provider(lab.lab, faults=("error", "hang")):
+        assert read() == {"faults:error=1", "faults:hang=1"}
+        lab.lab.faults.write_text("refuse=1\n")
+        assert "faults:" in read()
+    assert read() == {"faults:"}
 
 
 def test_only_a_manager_of_this_lab_is_killed(lab: Lab) -> None:
     sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
     own = {**os.environ, "KUBECONFIG": str(lab.lab.root / "provider" / "x.kubeconfig")}
-    lock = acquire(lab.lab.run_lock)
-    assert lock is not None
-    with subprocess.Popen(sleep, env=own) as manager, subprocess.Popen(sleep) as other:
+    with (
+        subprocess.Popen(sleep, env=own) as manager,
+        subprocess.Popen(sleep) as other,
+        ExitStack() as running,
+    ):
         try:
             parts = tuple(
                 ComponentState(name, "running", each.pid)
                 for name, each in (("manager-infrastructure", manager), ("manager-x", other))
             )
-            write_state(lab.lab.run_state, RunState(1, "/acme", "v0.1.0", "running", parts))
+            running.enter_context(run_provider(lab.lab, components=parts))
             # A new process has no environment for a moment.
             (kill,) = eventually(
                 lambda: [each for each in lab.actions.list_for_lab() if each.id[:4] == "kill"]
@@ -174,7 +189,6 @@ def test_only_a_manager_of_this_lab_is_killed(lab: Lab) -> None:
         finally:
             manager.kill()
             other.kill()
-            os.close(lock)
 
 
 @pytest.mark.parametrize("change", [{"simulated": False}, {"node": "/node"}])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from capsmith.clusters.lab.folder import LabFolder, acquire
@@ -23,6 +25,23 @@ def make_lab(folder: Path, *, is_simulated: bool = True) -> LabFolder:
     arguments = (1, "v1.14.0", "v1.14", "v1.36", "kubeconfig", is_simulated)
     write_state(lab.state, LabState(*arguments, components=(core,)))
     return lab
+
+
+@contextmanager
+def run_provider(
+    lab: LabFolder,
+    faults: tuple[str, ...] = ("error", "hang", "refuse"),
+    components: tuple[ComponentState, ...] = (),
+) -> Iterator[None]:
+    """Return a context manager in which this process is the run of a provider in a lab."""
+    lock = acquire(lab.run_lock)
+    assert lock is not None
+    try:
+        state = RunState(1, "/acme", "v0.1.0", "running", components, faults=faults)
+        write_state(lab.run_state, state)
+        yield
+    finally:
+        os.close(lock)
 
 
 def test_logs_are_read_from_where_the_last_call_ended(tmp_path: Path) -> None:
