@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from capsmith.report_pages import html
-from tests.browser.window import Window
+from capsmith.report_pages.model import Entry, Group, ReportPage, Section
+from tests.browser.window import ENTER, Window
 from tests.unit.report_pages.test_hostile_pages import HOSTILE, make
 
 
@@ -22,7 +23,8 @@ def test_hostile_strings_run_nothing(window: Window, tmp_path: Path) -> None:
     pages = [make(text) for text in HOSTILE]
     sections = tuple(section for page in pages for section in page.sections)
     facts = tuple(fact for page in pages for fact in page.facts)
-    whole = replace(pages[0], sections=sections, facts=facts, held=facts)
+    folders = tuple(folder for page in pages for folder in page.folders)
+    whole = replace(pages[0], sections=sections, facts=facts, held=facts, folders=folders)
     window.open(write(tmp_path, html.render(whole)))
     window.wait_text("of", "#count")
     assert window.count("details.finding") == 2 * len(HOSTILE)
@@ -35,3 +37,46 @@ def test_hostile_strings_run_nothing(window: Window, tmp_path: Path) -> None:
 def test_axe_finds_no_violation(window: Window, tmp_path: Path, scheme: str) -> None:
     window.open(write(tmp_path, html.render(make("harmless"))))
     assert window.find_violations(scheme) == []
+
+
+def make_several() -> ReportPage:
+    """Return a report on two releases, one of which violates a rule in many places."""
+    first = [Entry("CC-01", f"place {number}", folder="v1") for number in range(60)]
+    entries = (*first, Entry("CC-02", "alone", folder="v2"))
+    folders = (("v1", "60 places break."), ("v2", "1 place breaks."))
+    sections = (Section("Breaks", (Group("It breaks.", entries),)),)
+    return ReportPage("capsmith verify", "It breaks.", True, sections=sections, folders=folders)
+
+
+IN_SIGHT = "const box = document.querySelector(arguments[0])?.getBoundingClientRect();"
+IN_SIGHT += "return box && box.top >= -1 && box.top < innerHeight"
+
+
+@pytest.mark.parametrize("has_script", [True, False], ids=["script", "no script"])
+def test_cells_of_the_matrix_lead_to_findings(
+    window: Window, tmp_path: Path, has_script: bool
+) -> None:
+    window.open(write(tmp_path, html.render(make_several())))
+    disable = "Emulation.setScriptExecutionDisabled"
+    window.driver.execute_cdp_cmd(disable, {"value": not has_script})
+    try:
+        window.driver.refresh()
+        assert window.find("#controls").is_displayed() == has_script
+        window.press(window.find('td a[href="#finding-61"]'), ENTER)
+        window.wait(lambda: window.run(IN_SIGHT, "#finding-61"))
+        window.press(window.find("td a", "60"), ENTER)
+        window.wait(lambda: window.run(IN_SIGHT, "#cell-1-1"))
+        window.press(window.find('#cell-1-1 a[href="#finding-60"]'), ENTER)
+        window.wait(lambda: window.run(IN_SIGHT, "#finding-60"))
+    finally:
+        window.driver.execute_cdp_cmd(disable, {"value": False})
+
+
+def test_a_finding_that_the_filter_hides_is_shown_again(window: Window, tmp_path: Path) -> None:
+    window.open(write(tmp_path, html.render(make_several())))
+    window.press(window.find("#filter"), "alone")
+    window.wait_text("1 of 61", "#count")
+    window.press(window.find("#fold"), ENTER)
+    window.press(window.find('#cell-1-1 a[href="#finding-7"]'), ENTER)
+    window.wait(lambda: window.run(IN_SIGHT, "#finding-7[open]:not([hidden])"))
+    assert window.find("#count").text == "61 of 61"

@@ -39,6 +39,9 @@ def make_sections(findings: Sequence[Finding], folder: str) -> Iterator[Section]
 
 def relocate(location: Location, folder: str) -> Location:
     """Return the location with its file relative to ``folder`` if the file has an absolute path."""
-    if not location.file.startswith("/"):
-        return location
-    return replace(location, file=posixpath.relpath(location.file, folder))
+    return replace(location, file=relocate_path(location.file, folder))
+
+
+def relocate_path(path: str, folder: str) -> str:
+    """Return an absolute path relative to ``folder``, and any other path unchanged."""
+    return posixpath.relpath(path, folder) if path.startswith("/") else path

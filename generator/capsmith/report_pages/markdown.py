@@ -7,10 +7,17 @@ is put into a code span or a fence, which are longer than any run of backticks i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from capsmith.printable import make_printable
-from capsmith.report_pages.model import Entry, Excerpt, ReportPage, make_matrix
+from capsmith.report_pages.model import (
+    Entry,
+    Excerpt,
+    MatrixRow,
+    ReportPage,
+    make_folder_matrix,
+    make_matrix,
+)
 from capsmith.report_pages.shorten import shorten, shorten_line
 
 MAX_CHARACTERS = 65_000
@@ -18,6 +25,12 @@ MAX_CHARACTERS = 65_000
 MiB."""
 _RESERVED = 500
 """Number of characters reserved for the note about findings that are left out."""
+_MAX_FOLDERS = 20
+"""Maximum number of releases in the table of releases and rules."""
+_MAX_PART = 8_000
+"""Maximum length of a table or list in the head, in characters."""
+_MAX_CELL = 60
+"""Maximum length of a name in a table, in characters."""
 _PROSE = re.compile(r"[A-Za-z0-9 ,;.'()/%+=?-]*(: [A-Za-z0-9 ,;.'()/%+=?-]+)*:?")
 _AUTOLINKED = re.compile(r"\b(www\.|GH-[0-9]|[0-9a-f]{7,40}\b)", re.IGNORECASE)
 _LINK = re.compile(r"https://[A-Za-z0-9./_~%#?=&+:-]+")
@@ -78,31 +91,63 @@ def _head(page: ReportPage) -> Iterator[str]:
     yield ""
     yield f"**{escape(page.verdict)}**"
     yield ""
-    for fact in page.facts:
-        yield f"- {escape(fact.name)}: {escape(fact.value)}"
+    yield from _limit([f"- {escape(name)}: {escape(value)}" for name, value in page.facts], "facts")
     if page.command:
         yield f"- Repeat with: {format_code(page.command)}"
-    for note in page.notes[:50]:
-        yield f"- {escape(note)}"
+    yield from _limit([f"- {escape(note)}" for note in page.notes[:50]], "notes")
     yield ""
-    yield from _matrix(page)
+    yield from _folder_matrix(page)
+    if page.releases:
+        yield from _table(page.releases, make_matrix(page))
 
 
-def _matrix(page: ReportPage) -> Iterator[str]:
-    rows = make_matrix(page)
-    if not rows or not page.releases:
+def _folder_matrix(page: ReportPage) -> Iterator[str]:
+    """Yield the matrix of releases and rules, with the verdict on each release above it."""
+    shown = page.folders[:_MAX_FOLDERS]
+    if not shown:
         return
-    yield f"| Rule | {' | '.join(map(_cell, page.releases))} |"
-    yield f"|---|{'---|' * len(page.releases)}"
-    for row in rows[:100]:
-        counts = (str(len(numbers) or "") for numbers in row.cells)
-        yield f"| {_cell(row.id)} | {' | '.join(counts)} |"
+    yield from _limit([f"- {escape(folder)}: {escape(text)}" for folder, text in shown], "releases")
+    if len(shown) < len(page.folders):
+        left = len(page.folders) - len(shown)
+        yield f"- {left} of {len(page.folders)} releases are left out of this list and the table."
     yield ""
+    # The end of a path says more than its beginning.
+    labels = [folder if len(folder) < _MAX_CELL else f"...{folder[-50:]}" for folder, _ in shown]
+    yield from _table(labels, make_folder_matrix(page))
+
+
+def _table(columns: Sequence[str], rows: Sequence[MatrixRow]) -> Iterator[str]:
+    if not rows:
+        return
+    yield f"| Rule | {' | '.join(map(_cell, columns))} |"
+    yield f"|---|{'---|' * len(columns)}"
+    lines = []
+    for row in rows[:100]:
+        counts = (str(len(numbers) or "") for numbers in row.cells[: len(columns)])
+        lines.append(f"| {_cell(row.id)} | {' | '.join(counts)} |")
+    yield from _limit(lines, "rules")
+    yield ""
+
+
+def _limit(lines: Sequence[str], what: str) -> Iterator[str]:
+    """Yield the first lines of a part, up to its maximum length, and how many are left out.
+
+    ``what`` names the lines.
+    """
+    size = 0
+    for number, line in enumerate(lines):
+        size += len(line) + 1
+        if size > _MAX_PART:
+            left = len(lines) - number
+            # A blank line ends a table.
+            yield from ("", f"{left} of {len(lines)} {what} are left out.")
+            return
+        yield line
 
 
 def _cell(text: str) -> str:
     """Return ``text`` for a table, where a bar would begin the next cell even in a code span."""
-    return escape(text.replace("|", "\N{BROKEN BAR}"))
+    return escape(shorten(text.replace("|", "\N{BROKEN BAR}"), _MAX_CELL))
 
 
 def _findings(page: ReportPage) -> Iterator[str]:
@@ -122,6 +167,7 @@ def _entry(entry: Entry) -> Iterator[str]:
     if entry.location.file:
         yield f"  - Where: {format_code(str(entry.location))} {format_code(entry.path)}".rstrip()
     for name, value in (
+        ("Release", entry.folder),
         ("Object", entry.subject),
         ("Rule", entry.rule),
         ("When", entry.when),

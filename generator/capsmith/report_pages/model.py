@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,6 +42,8 @@ class Entry(NamedTuple):
     link: str = ""
     """URL of the rule's source."""
     excerpt: Excerpt | None = None
+    folder: str = ""
+    """Folder of the release with the finding, if several releases were judged."""
 
 
 class Group(NamedTuple):
@@ -84,6 +87,8 @@ class ReportPage:
     sections: tuple[Section, ...] = ()
     releases: tuple[str, ...] = ()
     """Releases of core that were judged, which are the matrix columns; empty for no matrix."""
+    folders: tuple[tuple[str, str], ...] = ()
+    """Folder of each judged release, if there are several, and its verdict in one sentence."""
     notes: tuple[str, ...] = ()
     """Parts that were not judged, with reasons."""
     held: tuple[Fact, ...] = ()
@@ -98,7 +103,7 @@ class ReportPage:
 
 
 class MatrixRow(NamedTuple):
-    """The findings of one rule: for each release, the numbers of the findings that affect it."""
+    """The findings of one rule: for each column, the numbers of its findings."""
 
     id: str
     cells: tuple[tuple[int, ...], ...]
@@ -109,16 +114,29 @@ def make_matrix(page: ReportPage) -> tuple[MatrixRow, ...]:
 
     A finding without known releases affects all releases.
     """
+    columns = page.releases
+    return _make_rows(page, columns, lambda each, of: not each.releases or of in each.releases)
+
+
+def make_folder_matrix(page: ReportPage) -> tuple[MatrixRow, ...]:
+    """Return one row for each violated rule, sorted by id, with one cell for each judged release.
+
+    Findings in other files are left out.
+    """
+    columns = tuple(folder for folder, _ in page.folders)
+    return _make_rows(page, columns, lambda each, of: each.folder == of)
+
+
+def _make_rows(
+    page: ReportPage, columns: tuple[str, ...], is_in: Callable[[Entry, str], bool]
+) -> tuple[MatrixRow, ...]:
     numbers: dict[str, list[tuple[int, Entry]]] = {}
     for number, entry in enumerate(page.entries, 1):
         numbers.setdefault(entry.id, []).append((number, entry))
     return tuple(
         MatrixRow(
             id,
-            tuple(
-                tuple(n for n, entry in found if not entry.releases or release in entry.releases)
-                for release in page.releases
-            ),
+            tuple(tuple(n for n, entry in found if is_in(entry, column)) for column in columns),
         )
         for id, found in sorted(numbers.items())
     )

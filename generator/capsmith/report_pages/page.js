@@ -38,7 +38,19 @@
     get("fold").textContent = open ? "Fold all" : "Unfold all";
   };
 
+  const reveal = () => {
+    const finding = findings.find((each) => `#${each.id}` === location.hash);
+    if (!finding) return;
+    if (finding.hidden) {
+      get("filter").value = "";
+      filter();
+    }
+    finding.open = true;
+    finding.scrollIntoView();
+  };
+
   get("filter").addEventListener("input", filter);
+  window.addEventListener("hashchange", reveal);
   get("order").addEventListener("change", sort);
   get("fold").addEventListener("click", fold);
   get("controls").hidden = findings.length === 0;

@@ -20,6 +20,7 @@ from capsmith.report_pages.model import (
     ReportPage,
     Section,
     make_excerpt,
+    make_folder_matrix,
     make_matrix,
 )
 
@@ -62,13 +63,22 @@ HOSTILE = (
 def make(text: str) -> ReportPage:
     """Return a page with ``text`` in each place that can hold a string from elsewhere."""
     entry = Entry(
-        text, text, Location(text, 2, 1), text, text, text, text, (text,), text, text, None
+        text, text, Location(text, 2, 1), text, text, text, text, (text,), text, text, None, text
     )
     shown = entry._replace(excerpt=Excerpt(1, (text, *text.split("\n")[:5], text), 1))
     group = Group(text, (entry, shown))
     facts = (Fact(text, text),)
     return ReportPage(
-        text, text, True, facts, text, (Section(text, (group,)),), (text,), (text,), facts
+        text,
+        text,
+        True,
+        facts,
+        text,
+        (Section(text, (group,)),),
+        (text,),
+        ((text, text), (f"{text}/", text)),
+        (text,),
+        facts,
     )
 
 
@@ -106,7 +116,7 @@ def test_html_has_the_elements_of_a_harmless_page(text: str) -> None:
     found = parse(make(text))
     assert found.elements <= harmless.elements
     assert not found.comments
-    assert all(address.startswith("#finding-") for address in found.addresses)
+    assert all(address.startswith(("#finding-", "#cell-")) for address in found.addresses)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
@@ -154,6 +164,32 @@ def test_matrix_has_the_findings_of_a_rule_by_release() -> None:
     sections = (Section("Breaks", (Group("", entries),)),)
     page = ReportPage("", "", True, sections=sections, releases=("v1", "v2"))
     assert make_matrix(page) == (("A", ((2,), (2,))), ("B", ((1, 3), (3,))))
+
+
+def test_matrix_has_the_findings_of_a_rule_by_folder() -> None:
+    entries = (
+        Entry("B", "", folder="v1"),
+        Entry("A", "", folder="v2"),
+        Entry("B", ""),
+        Entry("B", "", folder="v1"),
+    )
+    folders = (("v1", "Breaks."), ("v2", "Breaks."), ("v3", "Nothing breaks."))
+    sections = (Section("Breaks", (Group("", entries),)),)
+    page = ReportPage("", "", True, sections=sections, folders=folders)
+    assert make_folder_matrix(page) == (("A", ((), (2,), ())), ("B", ((1, 4), (), ())))
+
+
+def test_markdown_of_many_releases_stays_below_the_limit() -> None:
+    names = [f"release-{number}-{'`|' * 400}" for number in range(200)]
+    entries = tuple(Entry(f"CC-{each}", "word", folder=each) for each in names)
+    page = replace(
+        make("harmless"),
+        sections=(Section("Breaks", (Group("", entries),)),),
+        folders=tuple((each, each) for each in names),
+    )
+    text = markdown.render(page)
+    assert len(text) <= 65_536
+    assert "180 of 200 releases are left out" in text
 
 
 def test_excerpt_ends_with_the_file() -> None:

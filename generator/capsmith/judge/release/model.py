@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from capsmith.contract.model import EffectClass, Rule, SupportEnd
@@ -191,6 +192,8 @@ class Verdict:
     left_out: tuple[str, ...] = ()
     """Parts of a source tree that were not judged, with the reasons: folders of tests, and
     kustomizations other than the release's that could not be built."""
+    releases: tuple[str, ...] = ()
+    """Folders of the judged releases, sorted: each has a components file. Empty for an upgrade."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Original content of the judged files, by name."""
     rules: Mapping[str, Rule] = field(default_factory=dict)
@@ -203,6 +206,11 @@ class Verdict:
     def count(self, effect: EffectClass) -> int:
         """Return the number of violations with the given effect."""
         return sum(1 for violation in self.violations if violation.effect is effect)
+
+    def find_release(self, file: str) -> str:
+        """Return the folder of the release that a file belongs to; empty if there is none."""
+        parents = map(str, PurePosixPath(file).parents)
+        return next((each for each in parents if each in self.releases), "")
 
     @property
     def exit_code(self) -> int:

@@ -4,12 +4,13 @@ violations."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from capsmith import __version__
 from capsmith.contract.model import EffectClass
 from capsmith.judge.release.model import ReleaseViolation, Verdict
 from capsmith.judge.release.targets import format_span
-from capsmith.report_pages.findings import relocate
+from capsmith.report_pages.findings import relocate, relocate_path
 from capsmith.report_pages.model import Entry, Fact, Group, ReportPage, Section, make_excerpt
 
 _TITLES = {
@@ -33,6 +34,11 @@ def make_page(verdict: Verdict, command: str, folder: str) -> ReportPage:
         command=command,
         sections=tuple(_sections(verdict, folder)),
         releases=tuple(map(str, verdict.cores)),
+        folders=tuple(
+            (relocate_path(each, folder), _describe(_select(verdict, each)))
+            for each in verdict.releases
+            if len(verdict.releases) > 1
+        ),
         notes=(
             *(f"Not judged: {text}" for text in verdict.not_judged),
             *(f"Left out: {text}" for text in verdict.left_out),
@@ -63,6 +69,18 @@ def _describe(verdict: Verdict) -> str:
         places = "1 place breaks" if conditional == 1 else f"{conditional} places break"
         return f"Nothing is certain to break{span}; {places} under a condition."
     return f"Nothing breaks{span}."
+
+
+def _select(verdict: Verdict, release: str) -> Verdict:
+    """Return the verdict on one of the releases."""
+    found = (v for v in verdict.violations if verdict.find_release(v.location.file) == release)
+    return replace(verdict, violations=tuple(found))
+
+
+def _find_folder(verdict: Verdict, violation: ReleaseViolation, folder: str) -> str:
+    """Return the release with the violation, for display; empty if only one was judged."""
+    found = verdict.find_release(violation.location.file) if len(verdict.releases) > 1 else ""
+    return relocate_path(found, folder) if found else ""
 
 
 def _facts(verdict: Verdict) -> Iterator[Fact]:
@@ -103,4 +121,5 @@ def _entry(verdict: Verdict, violation: ReleaseViolation, folder: str) -> Entry:
         hint=violation.hint,
         link=violation.link,
         excerpt=make_excerpt(text, violation.location.line) if text is not None else None,
+        folder=_find_folder(verdict, violation, folder),
     )

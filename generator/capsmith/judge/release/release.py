@@ -277,8 +277,16 @@ def _original(text: Substituted, location: Location) -> Location:
 
 def is_release_asset(name: str) -> bool:
     """Return whether clusterctl reads files with this name from a release."""
-    manifest = Manifest(name, 1, {"apiVersion": "v1", "kind": "Any"})
-    return artefact(manifest) not in (Artefact.SOURCE, Artefact.ASIDE)
+    return _classify(name) not in (Artefact.SOURCE, Artefact.ASIDE)
+
+
+def is_components_file(name: str) -> bool:
+    """Return whether clusterctl installs the content of files with this name."""
+    return _classify(name) is Artefact.COMPONENTS
+
+
+def _classify(name: str) -> Artefact:
+    return artefact(Manifest(name, 1, {"apiVersion": "v1", "kind": "Any"}))
 
 
 def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:

@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from capsmith.contract.model import Contract, EffectClass, Keyword, Rule
 from capsmith.judge.release.judge import judge, list_not_judged, list_rules
 from capsmith.judge.release.migration import list_remaining, plan_migration
 from capsmith.judge.release.model import Ignored, ReleaseViolation, Verdict, VerifyOptions
-from capsmith.judge.release.release import ReleaseFiles, read_lines
+from capsmith.judge.release.release import ReleaseFiles, is_components_file, read_lines
 from capsmith.judge.release.targets import parse_core
 from capsmith.judge.release.upgrade import judge_upgrade
 
@@ -34,7 +35,9 @@ def verify(
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
     verdict = _verdict(judged, release, options, baseline, list_rules(contracts, options))
-    return replace(verdict, not_judged=list_not_judged(release, options))
+    return replace(
+        verdict, not_judged=list_not_judged(release, options), releases=_list_releases(release)
+    )
 
 
 def verify_upgrade(
@@ -81,7 +84,14 @@ def verify_migration(
         baseline,
         {id: rules[id] for id in sorted(used)},
     )
-    return replace(verdict, migration=migration)
+    return replace(verdict, migration=migration, releases=_list_releases(release))
+
+
+def _list_releases(release: ReleaseFiles) -> tuple[str, ...]:
+    """Return the sorted folders that have a components file."""
+    # Files without objects count as well, because a release that cannot be read was judged too.
+    files = (name for name in release.texts if is_components_file(name))
+    return tuple(sorted({str(PurePosixPath(file).parent) for file in files}))
 
 
 def _verdict(
