@@ -3,7 +3,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-TASKS := demo lab test lint types format golden e2e docs release releases lock clean help
+TASKS := demo lab test lint types format golden e2e docs release releases field lock clean help
 
 .PHONY: $(TASKS)
 $(TASKS):
