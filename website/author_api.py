@@ -55,6 +55,7 @@ _CREATED_BY_RUNTIME: Final = frozenset(
         "KubeClient",
         "KubernetesClient",
         "KubernetesError",
+        "KubernetesReader",
         "Machine",
         "MachineObjects",
         "MachinePool",

@@ -429,6 +429,25 @@ _ADMISSION: Final = {
         "        from capsmith_runtime.admission import FieldError\n\n"
         "        return (FieldError('size', 'must be one of small, large'),)\n",
     ),
+    "refuses objects of a cluster that is not provisioned": Mistake(
+        _WEBHOOK,
+        "        return ()\n",
+        "        from capsmith_runtime.admission import FieldError\n\n"
+        "        if obj.cluster and not obj.cluster.infrastructure_provisioned:\n"
+        "            return (FieldError('size', 'needs a network'),)\n"
+        "        return ()\n",
+    ),
+    "needs the cluster of an object": Mistake(
+        _WEBHOOK,
+        "        return ()\n",
+        "        from capsmith_runtime.admission import AdmissionWarning\n\n"
+        "        return (AdmissionWarning(obj.cluster.name),)\n",
+    ),
+    "reads what provider.yaml does not declare": Mistake(
+        _WEBHOOK,
+        "        return ()\n",
+        "        obj.client.get('v1', 'ConfigMap', 'sizes')\n        return ()\n",
+    ),
     "defaults a field again that it has defaulted": Mistake(
         _WEBHOOK,
         "        return obj.spec\n",

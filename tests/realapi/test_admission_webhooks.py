@@ -11,12 +11,19 @@ from typing import Any
 
 import pytest
 import yaml
+from lightkube import KubeConfig, SingleConfig
 
 from capsmith.clusters.processes import kube
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import eventually
 from capsmith_runtime.admission.controllers import AdmissionWebhook, AdmissionWebhookGroup
+from capsmith_runtime.admission.reads import ObjectReads
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
+from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.permissions import Permissions
 from tests.golden.cases import EXAMPLES, Case, generated
 from tests.importing import importable
 from tests.realapi.webhook import ServedGroup
@@ -38,6 +45,9 @@ class AcmeMachineValidator(Validator[AcmeMachineSpec]):
             yield FieldError("size", "is not for sale", "FieldValueNotSupported")
         if obj.spec.zone != f"{obj.spec.size}-zone":
             yield FieldError("zone", f"must be {obj.spec.size}-zone")
+        sold_out = obj.client.get("v1", "ConfigMap", "sold-out")
+        if sold_out is not None and obj.spec.size in sold_out["data"]:
+            yield FieldError("size", "is sold out")
 
 
 class AcmeMachineDefaulter(Defaulter[AcmeMachineSpec]):
@@ -65,6 +75,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     spec |= {"package": PACKAGE, "groups": {"infrastructure": API.partition("/")[0]}}
     spec["infrastructure"]["AcmeMachine"] |= {"webhooks": {"validation": True, "defaulting": True}}
     spec["infrastructure"]["AcmeMachine"]["spec"]["zone"] = "string"
+    spec["rbac"] = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
     (folder / "provider.yaml").write_text(yaml.safe_dump(spec))
     repository = folder / "repository"
     generated(Case("webhooks", folder / "provider.yaml"), repository)
@@ -75,14 +86,19 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def installed(
-    repository: Path, api: KubeClient, tmp_path_factory: pytest.TempPathFactory
+    repository: Path,
+    api_server: ApiServer,
+    api: KubeClient,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installed]:
     crds = documents(repository, "config/crd/bases/*_acmemachine*.yaml")
     for crd in crds:
         api.create(crd)
     before = machine({"size": "huge", "image": "i"}, finalizers=[FINALIZER])
     eventually(lambda: quietly(api, before), timeout=120)
-    server = ServedGroup(webhooks(), tmp_path_factory.mktemp("certificates"))
+    client = runtime_client(api_server)
+    folder = tmp_path_factory.mktemp("certificates")
+    server = ServedGroup(webhooks(client), folder, client.close)
     server.start()
     configurations = documents(repository, "config/webhook/manifests.yaml")
     for configuration in configurations:
@@ -109,6 +125,25 @@ def test_a_refusal_shows_all_errors(installed: Installed) -> None:
         installed.create(
             {"template": {"spec": {"size": "s", "image": "i", "zone": "x"}}}, "AcmeMachineTemplate"
         )
+
+
+def test_a_validator_reads_what_the_user_changes(installed: Installed) -> None:
+    sizes = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "sold-out", "namespace": "default"},
+        "data": {"rare": ""},
+    }
+    installed.create({"size": "rare", "image": "i"})
+    installed.api.create(sizes)
+    try:
+        with pytest.raises(ApiError, match=r"spec\.size: Invalid value: is sold out"):
+            installed.create({"size": "rare", "image": "i"})
+        with pytest.raises(ApiError, match="is sold out"):
+            installed.api.apply(machine({"size": "rare", "image": "i"}), dry_run=True)
+        installed.create({"size": "s", "image": "i"})
+    finally:
+        installed.api.delete(sizes)
 
 
 def test_errors_of_the_schema_are_those_of_the_api_server(installed: Installed) -> None:
@@ -183,11 +218,24 @@ def documents(repository: Path, pattern: str) -> list[JSON]:
     return found
 
 
-def webhooks() -> Any:
+def runtime_client(api_server: ApiServer) -> LightkubeClient:
+    """Return the client of a manager of this API server."""
+
+    def config() -> SingleConfig:
+        found = KubeConfig.from_file(api_server.kubeconfig).get()
+        assert found is not None
+        return found
+
+    return LightkubeClient(Metrics(), field_manager="test", config=config)
+
+
+def webhooks(client: LightkubeClient) -> Any:
     """The admission webhooks of the generated wiring, as their manager makes them."""
     component = importlib.import_module(f"{PACKAGE}._generated.wiring.infrastructure").COMPONENT
     (webhook,) = (each for each in component.groups if isinstance(each, AdmissionWebhook))
-    return lambda options: AdmissionWebhookGroup(webhook, options, Metrics(), threads=4)
+    caches = Caches(client, Metrics(), CoreV1Beta2(), WatchScope())
+    reads = ObjectReads(caches, Permissions(component.permissions))
+    return lambda options: AdmissionWebhookGroup(webhook, options, reads, Metrics(), threads=4)
 
 
 def quietly(api: KubeClient, obj: JSON) -> bool:

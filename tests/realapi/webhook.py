@@ -6,7 +6,7 @@ import asyncio
 import base64
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
@@ -25,8 +25,14 @@ from tests.runtime.webhook.hook_serving import write_certificate
 class ServedGroup:
     """Webhooks of a manager, alone, in a thread of their own; ``group`` makes them."""
 
-    def __init__(self, group: Callable[[WebhookOptions], WebhookGroup], folder: Path) -> None:
-        """`folder` becomes that of the certificates."""
+    def __init__(
+        self,
+        group: Callable[[WebhookOptions], WebhookGroup],
+        folder: Path,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`folder` becomes that of the certificates; ``close`` is called at the end."""
+        self._close = close
         authority = trustme.CA()
         write_certificate(folder, authority)
         self.authority = base64.b64encode(authority.cert_pem.bytes()).decode()
@@ -62,6 +68,8 @@ class ServedGroup:
         await asyncio.gather(serving, return_exceptions=True)
         # The API server takes leave of kept connections as well.
         await asyncio.sleep(1)
+        if self._close is not None:
+            await self._close()
 
 
 class Webhook(ServedGroup):

@@ -19,8 +19,14 @@ from capsmith_runtime.admission.api import (
 )
 from capsmith_runtime.admission.controllers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
+from capsmith_runtime.admission.reads import ObjectReads
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
 from capsmith_runtime.kube.http_server import Request, Response
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.permissions import Permissions
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.manifests import Manifests
 from tests.runtime.webhook.json_patch import patched
 
 GROUP = "infrastructure.cluster.x-k8s.io"
@@ -122,11 +128,20 @@ def review(operation: str, new: Any = None, old: Any = None) -> dict[str, Any]:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
+def handler_of(
+    cls: type[Any], api: Any, permissions: Permissions | None = None, **changes: Any
+) -> AdmissionHandler:
+    """Return the handler of a manager whose caches are still empty."""
+    caches = Caches(api, Metrics(), CoreV1Beta2(), WatchScope())
+    reads = ObjectReads(caches, permissions or Permissions())
+    return AdmissionHandler(kind(cls, **changes), reads, Metrics(), threads=4)
+
+
 def send(cls: type[Any], path: str, body: bytes, **changes: Any) -> Response:
     """Return the response to a request with this body; the path is ``validate`` or ``mutate``."""
 
     async def main() -> Response:
-        handler = AdmissionHandler(kind(cls, **changes), Metrics(), threads=4)
+        handler = handler_of(cls, FakeApi("v1beta2", Manifests(())), **changes)
         return await handler.routes[f"/{path}/widgets.{GROUP}"](Request("POST", path, body))
 
     return asyncio.run(main())

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith_runtime.admission import AdmissionObject, FieldError
+from capsmith_runtime.admission import AdmissionObject, AdmissionWarning, FieldError
 from capsmith_runtime.admission.controllers import AdmissionWebhook
 from capsmith_runtime.component import Component
+from capsmith_runtime.reconcile.permissions import PolicyRule
 from capsmith_runtime.testing.conformance.admission import TestAdmissionDefaulting as Defaulting
 from capsmith_runtime.testing.conformance.admission import TestAdmissionValidation as Validation
 from capsmith_runtime.testing.conformance.admission.webhooks import AdmissionCase
@@ -56,10 +57,19 @@ def case(cls: type[Any], folder: Path, **changes: Any) -> AdmissionCase:
         namespace="acme-system",
         contract="v1beta2",
         groups=(AdmissionWebhook((kind(cls, **changes),)),),
+        permissions=(PolicyRule(("",), ("configmaps",), ("get",)),),
     )
     provider = ProviderUnderTest(components={"infrastructure": component}, repository=folder)
     (found,) = Validation.cases(provider)
     return found
+
+
+def describe(obj: Widget) -> list[AdmissionWarning]:
+    """Require that the object belongs to a Cluster, and that its names are valid."""
+    assert obj.cluster is not None
+    assert obj.cluster.namespace == obj.namespace
+    found = obj.client.get("v1", "ConfigMap", obj.name)
+    return [AdmissionWarning(f"{obj.cluster.name} {found}")]
 
 
 def test_samples_and_templates_have_the_defaults_of_the_crd(tmp_path: Path) -> None:
@@ -74,6 +84,8 @@ def test_a_sound_author_passes(tmp_path: Path) -> None:
     Defaulting().test_defaulting_again_changes_nothing(sound)
     Defaulting().test_the_same_object_gets_the_same_defaults(sound)
     Validation().test_samples_and_templates_are_accepted(case(author(()), tmp_path, defaulter=None))
+    validator = case(author(describe), tmp_path, defaulter=None)
+    Validation().test_the_state_of_the_cluster_refuses_nothing(validator)
 
 
 @pytest.mark.parametrize("result", [[FieldError("size", "wrong")], ValueError("x")])
@@ -82,6 +94,48 @@ def test_a_refused_sample_is_reported(result: Any, tmp_path: Path) -> None:
         Validation().test_samples_and_templates_are_accepted(
             case(author(result), tmp_path, defaulter=None)
         )
+
+
+def offers(obj: Widget) -> list[FieldError]:
+    found = obj.client.get("v1", "ConfigMap", "offers")
+    return [] if found else [FieldError("size", "is not offered")]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda obj: [FieldError("size", "too early")] if obj.cluster is None else [],
+        offers,
+        lambda obj: [obj.client.get("v1", "Secret", "password")],
+    ],
+    ids=["needs the Cluster", "needs another object", "reads what is not declared"],
+)
+def test_a_refusal_for_what_is_missing_is_reported(result: Any, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="Widget"):
+        Validation().test_samples_and_templates_are_accepted(
+            case(author(result), tmp_path, defaulter=None)
+        )
+
+
+@pytest.mark.parametrize(
+    ("is_refused", "state"),
+    [
+        (lambda cluster: not cluster.control_plane_initialized, "new"),
+        (lambda cluster: cluster.infrastructure_provisioned, "provisioned"),
+        (lambda cluster: cluster.paused, "paused"),
+    ],
+)
+def test_a_refusal_for_the_state_of_the_cluster_is_reported(
+    is_refused: Any, state: str, tmp_path: Path
+) -> None:
+    def decide(obj: Widget) -> list[FieldError]:
+        refused = obj.cluster is not None and is_refused(obj.cluster)
+        return [FieldError("size", "not now")] if refused else []
+
+    made = case(author(decide), tmp_path, defaulter=None)
+    Validation().test_samples_and_templates_are_accepted(made)
+    with pytest.raises(AssertionError, match=f"the Cluster is {state}"):
+        Validation().test_the_state_of_the_cluster_refuses_nothing(made)
 
 
 @pytest.mark.parametrize(

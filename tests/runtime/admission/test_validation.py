@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.admission import AdmissionWarning, FieldError, Validator
-from capsmith_runtime.admission.controllers import MAX_RESULTS
+from capsmith_runtime.admission.reads import MAX_RESULTS
 from capsmith_runtime.kube.executor import HandlerExecutor
 from tests.runtime.admission.requests import (
     GROUP,

@@ -8,12 +8,16 @@ from capsmith_runtime.admission.api import (
     ValidationResult,
     Validator,
 )
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesReader
 
 __all__ = [
     "AdmissionObject",
     "AdmissionWarning",
+    "Cluster",
     "Defaulter",
     "FieldError",
+    "KubernetesReader",
     "ValidationResult",
     "Validator",
 ]

@@ -2,15 +2,19 @@
 
 Methods may be ``def`` or ``async def``. The API server calls them while a user waits, on the leader
 and on all other replicas. Base your decisions on the arguments alone, and do not call other
-systems.
+systems: validators read further objects with ``obj.client``, and change none.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar, get_args
+
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.errors import KubernetesError
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesReader
 
 Spec = TypeVar("Spec")
 
@@ -69,6 +73,25 @@ class AdmissionObject(Generic[Spec]):
     """The spec, as an instance of the generated class."""
     is_template: bool = False
     """Whether ``spec`` is ``spec.template.spec`` of a template."""
+    client: KubernetesReader = field(default_factory=KubernetesReader, repr=False, compare=False)
+    """Client for reading other objects, for validators only.
+
+    It may read what provider.yaml declares and the provider's own kinds, and its requests end with
+    the call.  Objects that ``clusterctl move`` or a user creates later do not exist yet.
+    """
+    _cluster: Cluster | KubernetesError | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Return the Cluster to which the object belongs, by its owner or its label; or None.
+
+        None if neither exists yet, as for most objects that a user creates and for templates of a
+        ClusterClass, if the Cluster does not exist, and for defaulters.  Raises KubernetesError if
+        the Cluster could not be read.
+        """
+        if isinstance(self._cluster, KubernetesError):
+            raise self._cluster
+        return self._cluster
 
 
 class Validator(ABC, Generic[Spec]):

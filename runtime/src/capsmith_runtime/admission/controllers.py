@@ -6,8 +6,6 @@ The handler of a kind reads the review, calls the author's code, and responds.
 from __future__ import annotations
 
 import base64
-import functools
-import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ import msgspec
 
 from capsmith_runtime.admission.api import AdmissionObject, AdmissionWarning, FieldError, Reason
 from capsmith_runtime.admission.kinds import AdmittedKind
+from capsmith_runtime.admission.reads import MAX_RESULTS, ObjectReads, RefusingReader
 from capsmith_runtime.api.serialization import DecodingError, decode, encode
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import is_deleted_for_move
@@ -244,15 +243,16 @@ _log = get_logger("admission")
 
 MARGIN_SECONDS: Final = 0.5
 """Seconds of the API server's time limit that are reserved for the network."""
-MAX_RESULTS: Final = 100
-"""Maximum number of errors and warnings to report, because the author may yield endlessly."""
 
 
 class AdmissionHandler:
     """Handles one kind's requests with its validator and defaulter; never raises."""
 
-    def __init__(self, kind: AdmittedKind, metrics: Metrics, *, threads: int) -> None:
+    def __init__(
+        self, kind: AdmittedKind, reads: ObjectReads, metrics: Metrics, *, threads: int
+    ) -> None:
         self._kind = kind
+        self._reads = reads
         self._validator = kind.validator() if kind.validator is not None else None
         self._defaulter = kind.defaulter() if kind.defaulter is not None else None
         self._metrics = metrics
@@ -370,8 +370,9 @@ class AdmissionHandler:
         self, request: AdmissionRequest, name: str, *objects: AdmissionObject[Any]
     ) -> Verdict:
         method = getattr(self._validator, name)
-        hook = method if inspect.iscoroutinefunction(method) else _collected(method)
-        results = tuple(islice(await self._executor.call(hook, *objects), MAX_RESULTS))
+        with self._reads.open(request.new or request.old) as reads:
+            found = await self._executor.call(reads.connect(method), *objects)
+            results = tuple(islice(found, MAX_RESULTS))
         for result in results:
             if not isinstance(result, (FieldError, AdmissionWarning)):
                 raise TypeError(
@@ -397,6 +398,7 @@ class AdmissionHandler:
             annotations=metadata.annotations(obj),
             spec=spec,
             is_template=request.kind != self._kind.kind,
+            client=RefusingReader(),
         )
 
     def _decoded_old(self, request: AdmissionRequest) -> AdmissionObject[Any] | None:
@@ -422,17 +424,6 @@ class AdmissionHandler:
         return write_review(request, Verdict(status=status))
 
 
-def _collected(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that collects results in a tuple, so generators run in its thread."""
-
-    @functools.wraps(method)
-    def call(*objects: Any) -> Any:
-        results = method(*objects)
-        return results if inspect.isawaitable(results) else tuple(islice(results, MAX_RESULTS))
-
-    return call
-
-
 @dataclass(frozen=True, slots=True)
 class AdmissionWebhook:
     """Factory for a manager's admission webhooks, with the settings from the wiring module."""
@@ -444,6 +435,7 @@ class AdmissionWebhook:
         return AdmissionWebhookGroup(
             self,
             webhook_options(context.options),
+            ObjectReads(caches, context.permissions),
             caches.metrics,
             threads=context.options.hook_threads,
         )
@@ -453,12 +445,18 @@ class AdmissionWebhookGroup(WebhookGroup):
     """Serves validation and defaulting for all kinds that have webhooks."""
 
     def __init__(
-        self, webhook: AdmissionWebhook, options: WebhookOptions, metrics: Metrics, *, threads: int
+        self,
+        webhook: AdmissionWebhook,
+        options: WebhookOptions,
+        reads: ObjectReads,
+        metrics: Metrics,
+        *,
+        threads: int,
     ) -> None:
         super().__init__(options, metrics)
         # Each kind has its own threads: code that hangs must not block the other kinds.
         self._handlers = [
-            AdmissionHandler(kind, metrics, threads=threads) for kind in webhook.kinds
+            AdmissionHandler(kind, reads, metrics, threads=threads) for kind in webhook.kinds
         ]
 
     @property

@@ -150,18 +150,19 @@ def create_opener(client: KubeClient) -> ClientOpener:
 Objects = list[JSON]
 
 _PAGE = 250
-_MISSING = "this scope has no Kubernetes client: replace it, see testing.kubernetes.fake_client"
 
 
-class KubernetesClient:
-    """Client for a cluster; in the management cluster, limited to provider.yaml's permissions.
+class KubernetesReader:
+    """Client that reads objects of the management cluster, within provider.yaml's permissions.
 
-    Objects are plain dictionaries. In the management cluster, ``namespace`` defaults to the
-    namespace of the scope's object; use "" for cluster-scoped kinds, and to list all namespaces.
-    Each method sends one or more requests, and has a variant for asynchronous code whose name ends
-    in ``_async``. Methods raise KubernetesError on failure. If ``rbac`` in provider.yaml lacks a
-    rule for the request, they raise NotDeclaredError without sending anything.
+    Objects are plain dictionaries. ``namespace`` defaults to the namespace of the caller's object;
+    use "" for cluster-scoped kinds, and to list all namespaces. Each method sends one or more
+    requests, and has a variant for asynchronous code whose name ends in ``_async``. Methods raise
+    KubernetesError on failure. If ``rbac`` in provider.yaml lacks a rule for the request, they
+    raise NotDeclaredError without sending anything.
     """
+
+    _missing = "this scope has no Kubernetes client: replace it, see testing.kubernetes.fake_client"
 
     def __init__(self, session: ClientSession | None = None) -> None:
         self._session = session
@@ -208,6 +209,38 @@ class KubernetesClient:
         return await session.send(
             f"list {resource.plural}", lambda client: _all(client, resource, selection)
         )
+
+    @property
+    def _connected(self) -> ClientSession:
+        if self._session is None:
+            raise RuntimeError(self._missing)
+        return self._session
+
+    def _wait(self, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return wait_for(work, self._connected.loop)
+        # The session has ended on the event loop while the method's thread was waiting.
+        except concurrent.futures.CancelledError:
+            raise CallEndedError("the call has ended") from None
+
+    @staticmethod
+    def _target(
+        session: ClientSession, api_version: str, kind: str, name: str, namespace: str | None
+    ) -> tuple[ResourceType, NamespacedName]:
+        resource = session.permissions.resource(api_version, kind)
+        where = session.namespace if namespace is None else namespace
+        return resource, create_key(resource, where, name)
+
+
+class KubernetesClient(KubernetesReader):
+    """Client for a cluster; in the management cluster, limited to provider.yaml's permissions.
+
+    Objects are plain dictionaries. In the management cluster, ``namespace`` defaults to the
+    namespace of the scope's object; use "" for cluster-scoped kinds, and to list all namespaces.
+    Each method sends one or more requests, and has a variant for asynchronous code whose name ends
+    in ``_async``. Methods raise KubernetesError on failure. If ``rbac`` in provider.yaml lacks a
+    rule for the request, they raise NotDeclaredError without sending anything.
+    """
 
     def create(self, obj: JSON, *, namespace: str | None = None) -> JSON:
         """Create an object and return it.
@@ -318,27 +351,6 @@ class KubernetesClient:
         except NotFoundError:
             return False
         return True
-
-    @property
-    def _connected(self) -> ClientSession:
-        if self._session is None:
-            raise RuntimeError(_MISSING)
-        return self._session
-
-    def _wait(self, work: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return wait_for(work, self._connected.loop)
-        # The session has ended on the event loop while the method's thread was waiting.
-        except concurrent.futures.CancelledError:
-            raise CallEndedError("the call has ended") from None
-
-    @staticmethod
-    def _target(
-        session: ClientSession, api_version: str, kind: str, name: str, namespace: str | None
-    ) -> tuple[ResourceType, NamespacedName]:
-        resource = session.permissions.resource(api_version, kind)
-        where = session.namespace if namespace is None else namespace
-        return resource, create_key(resource, where, name)
 
     def _placed(
         self, session: ClientSession, obj: JSON, namespace: str | None

@@ -6,19 +6,27 @@ import asyncio
 import base64
 import copy
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from capsmith_runtime.admission.api import AdmissionObject
 from capsmith_runtime.admission.controllers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
+from capsmith_runtime.admission.reads import ObjectReads
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.http_server import Request
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.testing.core import NAMESPACE, spec_from
+from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.permissions import Permissions
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, spec_from
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.manifests import Manifests
 
 __all__ = [
     "admission_object",
+    "core_cluster",
     "spec_from",
 ]
 
@@ -27,7 +35,12 @@ Spec = TypeVar("Spec")
 
 
 def admission_object(spec: Spec, name: str = "object", **changes: Any) -> AdmissionObject[Spec]:
-    """Create an object with a typed spec; ``changes`` replace its other fields."""
+    """Create an object with a typed spec; ``changes`` replace its other fields.
+
+    ``cluster`` is its Cluster, None by default, and ``client`` reads nothing unless it is set.
+    """
+    if "cluster" in changes:
+        changes["_cluster"] = changes.pop("cluster")
     fields: dict[str, Any] = {
         "name": name,
         "namespace": NAMESPACE,
@@ -48,22 +61,33 @@ class AdmissionResponse:
     """Reason why the object was rejected; empty if it was accepted."""
 
 
-def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
-    """Return the webhooks' decision about a new object, after defaults have been applied to it."""
+def create(
+    kind: AdmittedKind,
+    obj: JSON,
+    existing: Sequence[JSON] = (),
+    permissions: Permissions | None = None,
+) -> AdmissionResponse:
+    """Return the webhooks' decision about a new object, after defaults have been applied to it.
+
+    The API server has the ``existing`` objects; validators read them within ``permissions``.
+    """
     response = AdmissionResponse(obj, "")
     if kind.defaulter is not None:
-        response = _send(kind, kind.mutate_path, obj)
+        response = default(kind, obj)
     if kind.validator is not None and not response.refusal:
-        response = _send(kind, kind.validate_path, response.object)
+        found = permissions or Permissions()
+        response = _send(kind, kind.validate_path, response.object, existing, found)
     return response
 
 
 def default(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
     """Return the mutating webhook's response for a new object, from a new defaulter."""
-    return _send(kind, kind.mutate_path, obj)
+    return _send(kind, kind.mutate_path, obj, (), Permissions())
 
 
-def _send(kind: AdmittedKind, path: str, obj: JSON) -> AdmissionResponse:
+def _send(
+    kind: AdmittedKind, path: str, obj: JSON, existing: Sequence[JSON], permissions: Permissions
+) -> AdmissionResponse:
     group, _, version = obj["apiVersion"].rpartition("/")
     request = {
         "uid": "1",
@@ -74,7 +98,11 @@ def _send(kind: AdmittedKind, path: str, obj: JSON) -> AdmissionResponse:
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
     async def main() -> bytes:
-        handler = AdmissionHandler(kind, Metrics(), threads=1)
+        api = FakeApi("v1beta2", Manifests(()))
+        for each in existing:
+            api.add(each)
+        caches = Caches(api, Metrics(), CoreV1Beta2(), WatchScope())
+        handler = AdmissionHandler(kind, ObjectReads(caches, permissions), Metrics(), threads=1)
         body = json.dumps(review).encode()
         return (await handler.routes[path](Request("POST", path, body))).body
 

@@ -1,7 +1,8 @@
 """Validation and defaults of NimbusMachine.
 
 Rules and defaults in provider.yaml come first; write only those here that it cannot express.  The
-API server calls this code while a user waits: decide by the object alone, and call no other system.
+API server calls this code while a user waits: call no other system.  What validators read
+with obj.client and obj.cluster may be missing.
 """
 
 from __future__ import annotations
