@@ -324,3 +324,36 @@ def test_debug_records_show_calls_and_the_next_reconcile(caplog: pytest.LogCaptu
     assert ends == [("ValueError", 2.0), ("int", 2.0)]
     assert records[2][1]["retry_seconds"] > 0
     assert records[5][1]["requeue_seconds"] == 7
+
+
+def test_a_task_that_outlives_its_reconcile_adds_no_worker() -> None:
+    """Such as a slow login or the closing of a session, which the worker does not wait for."""
+    executor, tasks = HandlerExecutor(Metrics()), set[asyncio.Task[None]]()
+    running_now = peak = 0
+
+    async def sleep() -> None:
+        await asyncio.sleep(2)
+
+    async def reconcile(key: str) -> Result:
+        nonlocal running_now, peak
+        if key == "first":
+            tasks.add(asyncio.create_task(executor.call(sleep)))
+            return Result()
+        running_now += 1
+        peak = max(peak, running_now)
+        await asyncio.sleep(5)
+        running_now -= 1
+        return Result()
+
+    async def scenario() -> None:
+        made = controller(reconcile, concurrency=1)
+        async with running(made.run()):
+            made.queue.add("first")
+            await asyncio.sleep(3)
+            for name in "abc":
+                made.queue.add(name)
+            await asyncio.sleep(20)
+            assert await made.stop(1)
+
+    virtually(scenario())
+    assert peak == 1

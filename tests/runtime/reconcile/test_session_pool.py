@@ -12,7 +12,7 @@ import pytest
 
 from capsmith_runtime.errors import SessionError, SessionExpiredError
 from capsmith_runtime.infrastructure import Credentials, RateLimitedError, SessionFactory
-from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.executor import HandlerExecutor, lend_worker
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.session_pools import MAX_DELAY, SHORT_LIFE_SECONDS, SessionPool
@@ -304,3 +304,21 @@ def test_sessions_that_end_soon_are_opened_again_with_back_off(
         assert (await pool.acquire(NEW)).value.token == "new"
 
     run(test)
+
+
+def test_no_slow_login_takes_the_place_of_a_worker() -> None:
+    """The worker that needs the session does not wait for it."""
+    lent: list[str] = []
+
+    async def main() -> None:
+        factory = AsyncClients()
+        pool = SessionPool(factory, HandlerExecutor(Metrics(), timeout=20.0))
+        lend_worker.set(lambda: lent.append("worker"))
+        with pytest.raises(DeferredError):
+            await pool.prepare(OLD)
+        await asyncio.sleep(2)
+        await pool.close()
+        assert [each.is_open for each in factory.opened] == [False]
+
+    clock.run(main())
+    assert lent == []

@@ -12,7 +12,7 @@ import pytest
 
 from capsmith_runtime.errors import SessionExpiredError
 from capsmith_runtime.infrastructure import Changes, Credentials, SessionFactory
-from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.executor import HandlerExecutor, running_key
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.session_pools import SHORT_LIFE_SECONDS, SessionPool
 from capsmith_runtime.reconcile.session_tasks import MAX_DELAY
@@ -159,3 +159,30 @@ def test_a_function_has_a_thread_that_ends_with_the_session() -> None:
         assert not thread.is_alive()
 
     asyncio.run(main())
+
+
+def test_what_outlives_a_reconcile_belongs_to_no_object() -> None:
+    """A session is opened for the object that needs it, and watched and closed for none."""
+    keys: dict[str, str] = {}
+
+    class Recording(Watching):
+        async def open(self, credentials: Credentials) -> str:  # type: ignore[override]
+            keys["open"] = running_key.get()
+            return super().open(credentials)
+
+        async def watch(self, session: str, changes: Changes) -> None:
+            keys["watch"] = running_key.get()
+            await super().watch(session, changes)
+
+        async def close(self, session: str) -> None:  # type: ignore[override]
+            keys["close"] = running_key.get()
+
+    async def main() -> None:
+        pool = SessionPool(Recording(), HandlerExecutor(Metrics(), timeout=20.0))
+        running_key.set("default/one")
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(1)
+        await pool.close()
+
+    clock.run(main())
+    assert keys == {"open": "default/one", "watch": "", "close": ""}

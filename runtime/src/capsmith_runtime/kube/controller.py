@@ -46,13 +46,18 @@ class _Loan:
 
     def __init__(self, replace: Callable[[], None]) -> None:
         self._replace = replace
+        self._has_ended = False
         self.is_made = False
 
     def make(self) -> None:
-        """Start the replacement, unless it was already started."""
-        if not self.is_made:
+        """Start the replacement, unless it was already started or the worker no longer waits."""
+        if not (self.is_made or self._has_ended):
             self.is_made = True
             self._replace()
+
+    def end(self) -> None:
+        """Start no replacement from now on: tasks of the reconcile may outlive it."""
+        self._has_ended = True
 
 
 class Controller(Generic[K]):
@@ -125,6 +130,7 @@ class Controller(Generic[K]):
                     release = await self._process(key)
                 finally:
                     lend_worker.reset(token)
+                    loan.end()
                     self._active -= 1
                     self._idle.set()
                     if release:

@@ -74,6 +74,16 @@ class StillRunningError(HookTimeoutError):
         self._call.when_ended(callback)
 
 
+def create_shared_context() -> contextvars.Context:
+    """Return a copy of the context for a task on which a reconcile depends without waiting for it.
+
+    Its calls still name the object of the reconcile, but lend no worker.
+    """
+    context = contextvars.copy_context()
+    context.run(lend_worker.set, _lend_nothing)
+    return context
+
+
 class HandlerThread(threading.Thread):
     """A thread that runs a single synchronous call for an event loop.
 

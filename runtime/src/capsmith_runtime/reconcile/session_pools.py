@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -11,7 +12,12 @@ from typing import Any, Final
 from capsmith_runtime.contract import constants
 from capsmith_runtime.errors import ContractError, ReconcileError, SessionError, SessionExpiredError
 from capsmith_runtime.kube.clock import Backoff, monotonic
-from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor, StillRunningError
+from capsmith_runtime.kube.executor import (
+    SLOW_SECONDS,
+    HandlerExecutor,
+    StillRunningError,
+    create_shared_context,
+)
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.rate_limits import Rate, RateLimiter
@@ -215,7 +221,9 @@ class SessionPool:
             self._check_hanging(session)
             self._retire(session)
         session = Session(credentials, failures)
-        session.opening = asyncio.create_task(self._open(session), name=f"open-{self._name}")
+        session.opening = asyncio.get_running_loop().create_task(
+            self._open(session), name=f"open-{self._name}", context=create_shared_context()
+        )
         # Every user may be cancelled before it gets the exception.
         session.opening.add_done_callback(_has_failed_task)
         session.opening.add_done_callback(lambda _: self._start_idle_timer(session))
@@ -315,7 +323,10 @@ class SessionPool:
         self._track(self._close_opened(session))
 
     def _track(self, closing: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(closing, name=f"close-{self._name}")
+        # An empty context: the session belongs to no object, least of all to the last that used it.
+        task = asyncio.get_running_loop().create_task(
+            closing, name=f"close-{self._name}", context=contextvars.Context()
+        )
         self._closings.add(task)
         task.add_done_callback(self._closings.discard)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import threading
 from abc import ABC, abstractmethod
@@ -63,7 +64,10 @@ class SessionWatch:
     def start(self, session: object) -> None:
         """Start reporting changes of ``session``."""
         name = f"watch-{self._details['factory']}"
-        self._task = asyncio.create_task(self._run(session), name=name)
+        # An empty context: the session belongs to no object, not even to the one that opened it.
+        self._task = asyncio.get_running_loop().create_task(
+            self._run(session), name=name, context=contextvars.Context()
+        )
 
     async def stop(self) -> None:
         """Stop the watch, and wait at most ``STOP_SECONDS`` until it no longer uses the session."""
