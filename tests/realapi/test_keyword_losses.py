@@ -73,7 +73,11 @@ def definition(kind: str, is_new: bool) -> JSON:
     """Return a CRD with a field for each change, in its old or its new schema."""
     fields = {field(name): copy.deepcopy(CHANGES[name][is_new]) for name in NAMES}
     # From a field, the API server drops null.
-    fields[field("nullable")] = {"type": "array", "items": fields[field("nullable")]}
+    text = fields[field("nullable")]
+    fields[field("nullable")] = {"type": "array", "items": text}
+    fields["null"] = {"type": "object", "properties": {"a": text}}
+    fields["nulls"] = {"type": "object", "additionalProperties": text}
+    fields["required"] = {"type": "object", "properties": {"a": text}, "required": ["a"]}
     properties = {"spec": {"type": "object", "properties": fields}}
     plural = f"{kind.lower()}s"
     version = {
@@ -115,9 +119,15 @@ def stored(api: KubeClient, kind: str, name: str) -> Any:
     """Return what the API server would store for the value of a change; None for nothing."""
     value = VALUES.get(name, "x")
     spec = {} if name == "default" else {field(name): value}
+    return sent(api, kind, spec).get(field(name))
+
+
+def sent(api: KubeClient, kind: str, spec: JSON) -> JSON:
+    """Return the spec that the API server would store."""
     obj = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "one"}, "spec": spec}
     path = f"/apis/{GROUP}/v1/{kind.lower()}s?dryRun=All"
-    return api.request("POST", path, body=obj)["spec"].get(field(name))
+    found: JSON = api.request("POST", path, body=obj)["spec"]
+    return found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,3 +145,22 @@ def test_values_are_refused_or_changed_as_the_rules_say(
     else:
         after = stored(api, newer, name)
         assert (after != before) == bool(rules & CHANGED)
+
+
+@pytest.mark.parametrize("name", ["null", "nulls"])
+def test_null_is_dropped_from_fields_and_maps(
+    name: str, api: KubeClient, kinds: tuple[str, str]
+) -> None:
+    """Proves: UP-08."""
+    former, newer = (sent(api, kind, {name: {"a": None}})[name] for kind in kinds)
+    assert (former, newer) == ({"a": None}, {})
+
+
+def test_null_in_a_required_field_is_refused(api: KubeClient, kinds: tuple[str, str]) -> None:
+    """Proves: UP-06."""
+    former, newer = kinds
+    spec = {"required": {"a": None}}
+    assert sent(api, former, spec)["required"] == {"a": None}
+    with pytest.raises(ApiError) as refused:
+        sent(api, newer, spec)
+    assert refused.value.status == 422

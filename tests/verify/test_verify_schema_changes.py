@@ -147,6 +147,9 @@ def _below(place: str, schema: dict[str, Any]) -> dict[str, Any]:
 def test_each_change_breaks_its_rules(name: str, place: str) -> None:
     """Proves: UP-05, UP-06, UP-07, UP-08, UP-09, UP-20."""
     old, new, forward, backward = CHANGES[name]
+    if name == "nullable" and place != "items":
+        # Null is dropped from fields and maps, and refused in lists only.
+        forward = {"UP-08"}
     schemas = _below(place, old), _below(place, new)
     for before, after, expected in (
         (*schemas, forward),
@@ -180,6 +183,11 @@ def test_a_type_that_each_object_has() -> None:
 def test_null_becomes_a_new_default() -> None:
     old = {**TEXT, "nullable": True, "default": "a"}
     assert _changed(old, {**TEXT, "default": "a"}, []) == set()
+
+
+def test_a_required_field_accepts_null_no_longer() -> None:
+    assert _changed({**TEXT, "nullable": True}, TEXT, ["a"]) == {"UP-06"}
+    assert _changed({**TEXT, "nullable": True}, TEXT, []) == {"UP-08"}
 
 
 def test_a_default_that_is_gone_leaves_a_required_field_without_a_value() -> None:

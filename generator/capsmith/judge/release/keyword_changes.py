@@ -27,6 +27,7 @@ class KeywordChange(NamedTuple):
 
     rule: str
     message: str
+    keyword: str
 
 
 def find_keyword_changes(
@@ -42,9 +43,9 @@ def find_keyword_changes(
             continue
         narrowed, widened = compare(old, new, keyword)
         if narrowed and keyword.narrowed:
-            yield KeywordChange(keyword.narrowed, narrowed)
+            yield KeywordChange(keyword.narrowed, narrowed, keyword.name)
         elif widened and keyword.widened:
-            yield KeywordChange(keyword.widened, widened)
+            yield KeywordChange(keyword.widened, widened, keyword.name)
 
 
 _Directions = tuple[str, str]

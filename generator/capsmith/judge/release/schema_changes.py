@@ -13,6 +13,8 @@ from capsmith.manifests.parse import mapping_of, texts_of
 
 _OF_API_SERVER = frozenset({"apiVersion", "kind", "metadata"})
 _STATUS = "status"
+_VALUES = "{}"
+"""What a path has for the values of a map."""
 _EMBEDDED = "x-kubernetes-embedded-resource"
 TYPE, TYPE_OF_ALL, PRUNED = "UP-07", "UP-18", "UP-08"
 """Ids of the rules about changed types, changed types of fields common to all objects, and pruned
@@ -50,9 +52,18 @@ class _Comparison:
     keywords: Mapping[str, Keyword]
 
     def find(
-        self, old: Mapping[str, Any], new: Mapping[str, Any], path: str, *, is_set: bool
+        self,
+        old: Mapping[str, Any],
+        new: Mapping[str, Any],
+        path: str,
+        *,
+        is_set: bool,
+        may_lack: bool = False,
     ) -> Iterator[SchemaChange]:
-        """Yield the changes of a field; ``is_set`` means that each object has a value."""
+        """Yield the changes of a field.
+
+        ``is_set`` means that each object has a value, ``may_lack`` that the API server drops null.
+        """
         # After a change of type, the limits cannot be compared.
         if not read_types(old) <= read_types(new):
             kinds = (describe(each) for each in (old, new))
@@ -60,7 +71,11 @@ class _Comparison:
             yield SchemaChange(rule, path, "was {} and is now {}".format(*kinds))
             return
         for change in find_keyword_changes(old, new, self.keywords):
-            yield SchemaChange(change.rule, path, change.message)
+            # From fields and maps, the API server drops null when it reads an object.
+            if change.keyword == "nullable" and may_lack:
+                yield SchemaChange(PRUNED, path, "is dropped if it is null")
+            else:
+                yield SchemaChange(change.rule, path, change.message)
         before, after = old.get("default"), new.get("default")
         # The API server fills in defaults when it reads, so stored objects change without a write.
         if before != after:
@@ -73,6 +88,7 @@ class _Comparison:
         self, old: Mapping[str, Any], new: Mapping[str, Any], path: str, *, is_set: bool
     ) -> Iterator[SchemaChange]:
         parts, required = mapping_of(new, "properties"), texts_of(old, "required")
+        needed = texts_of(new, "required")
         for name, part in mapping_of(old, "properties").items():
             if _is_of_api_server(old, path, name):
                 continue
@@ -81,7 +97,11 @@ class _Comparison:
             successor = parts.get(name, new.get("additionalProperties"))
             if isinstance(successor, Mapping):
                 yield from self.find(
-                    mapping_of(part), successor, below, is_set=is_set and has_value
+                    mapping_of(part),
+                    successor,
+                    below,
+                    is_set=is_set and has_value,
+                    may_lack=name not in needed,
                 )
             elif name not in parts and not _keeps_unknown(new):
                 yield SchemaChange(PRUNED, below, "is no longer declared")
@@ -90,10 +110,12 @@ class _Comparison:
     def _others(
         self, old: Mapping[str, Any], new: Mapping[str, Any], path: str
     ) -> Iterator[SchemaChange]:
-        for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
+        for key, mark in (("items", "[]"), ("additionalProperties", _VALUES)):
             before, after = mapping_of(old, key), mapping_of(new, key)
             if before and after:
-                yield from self.find(before, after, path + mark, is_set=False)
+                yield from self.find(
+                    before, after, path + mark, is_set=False, may_lack=mark == _VALUES
+                )
         is_closed = _keeps_unknown(old) and not _keeps_unknown(new)
         if is_closed and "object" in read_types(new):
             yield SchemaChange(PRUNED, path or "object", "no longer keeps undeclared fields")
