@@ -190,6 +190,21 @@ def test_files_of_tests_are_left_out(tmp_path: Path) -> None:
 
 
 @with_kustomize
+def test_templates_of_helm_charts_are_left_out(tmp_path: Path) -> None:
+    tree(tmp_path / "config")
+    templates = tmp_path / "charts" / "coral" / "templates"
+    (templates / "rbac").mkdir(parents=True)
+    for name in ("manager.yaml", "rbac/role.yaml"):
+        (templates / name).write_text("{{- if .Values.enabled }}\nkind: {{ .Values.kind }}\n")
+    assert left_out(str(tmp_path)) == []
+    for name in ("Chart.yaml", "values.yaml"):
+        (templates.parent / name).write_text("name: coral\n")
+    (note,) = left_out(str(tmp_path))
+    assert note == f"{tmp_path}: 2 files in folders called templates of Helm charts"
+    assert "templates/manager.yaml" not in run(str(tmp_path), "--advice").output
+
+
+@with_kustomize
 def test_a_tree_of_several_releases(tmp_path: Path) -> None:
     folder = tree(tmp_path)
     for name in ("one", "other"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -190,8 +190,8 @@ def _files(paths: Sequence[Path]) -> tuple[list[SourceFile], tuple[str, ...]]:
     left_out: list[str] = []
     for path in paths:
         if not path.is_symlink() and path.is_dir():
-            found, note = _in_folder(path)
-            left_out += [note] if note else []
+            found, notes = _in_folder(path)
+            left_out += notes
             for each in found:
                 files.setdefault(str(each), SourceFile(str(each), _read(each)))
         else:
@@ -199,11 +199,12 @@ def _files(paths: Sequence[Path]) -> tuple[list[SourceFile], tuple[str, ...]]:
     return list(files.values()), tuple(left_out)
 
 
-def _in_folder(folder: Path) -> tuple[list[Path], str]:
-    """Return the release assets below a folder, or all YAML files if there are none, and a note.
+def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:
+    """Return the release assets below a folder, or all YAML files if there are none, and notes.
 
-    A folder without release assets is a source tree.  Files of its tests are left out, which the
-    note says: among them are releases of other providers, and manifests with mistakes.
+    A folder without release assets is a source tree.  Files of its tests are left out, because
+    among them are releases of other providers, and manifests with mistakes; so are the templates of
+    Helm charts, which are no YAML.  The notes say which files are left out.
     """
     found = list(find_yaml_files(folder, LIMIT))
     if not found:
@@ -212,14 +213,29 @@ def _in_folder(folder: Path) -> tuple[list[Path], str]:
         )
         raise UnreadableInput("verify-nothing", "no YAML files found", file=str(folder), hint=hint)
     names = {path: _TESTS.intersection(path.relative_to(folder).parts[:-1]) for path in found}
-    kept = [path for path in found if not names[path]] or found
-    left_out = sorted(set().union(*names.values())) if len(kept) < len(found) else []
-    count = len(found) - len(kept)
-    files = "1 file" if count == 1 else f"{count} files"
-    note = f"{folder}: {files} in folders called {', '.join(left_out)}"
+    kept, notes = [path for path in found if not names[path]], []
+    if kept and len(kept) < len(found):
+        folders = ", ".join(sorted(set().union(*names.values())))
+        notes.append(_note(folder, len(found) - len(kept), f"folders called {folders}"))
+    kept = kept or found
+    charts = {path.parent for path in found if path.name == "Chart.yaml"}
+    plain = [path for path in kept if charts.isdisjoint(_above_templates(path))]
+    if plain and len(plain) < len(kept):
+        count = len(kept) - len(plain)
+        notes.append(_note(folder, count, "folders called templates of Helm charts"))
+        kept = plain
     assets = [path for path in kept if is_release_asset(str(path))]
     has_components = any("components" in path.name for path in assets)
-    return assets if has_components else kept, note if left_out else ""
+    return assets if has_components else kept, notes
+
+
+def _above_templates(path: Path) -> Iterator[Path]:
+    """Yield the parents of the folders called ``templates`` that contain a file."""
+    return (each.parent for each in path.parents if each.name == "templates")
+
+
+def _note(folder: Path, count: int, places: str) -> str:
+    return f"{folder}: {'1 file' if count == 1 else f'{count} files'} in {places}"
 
 
 def _read(path: Path) -> str:
