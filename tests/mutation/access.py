@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from capsmith.judge.checks.access import list_created_helpers
 from capsmith.manifests.crds import Crd, find_field
 from capsmith.manifests.parse import Manifest
 from capsmith.manifests.permissions import (
@@ -112,6 +113,8 @@ def manager_finalizers(site: Site) -> Iterator[Mutant]:
 def _may_all(site: Site, deployment: Manifest) -> bool:
     """Whether a manager may do what makes it need the finalizers."""
     grants = find_manager_grants(site.bundle, deployment)
+    if site.params.when_creating_helpers and not list_created_helpers(site.context, grants):
+        return False
     return not any(
         find_missing(grants, each.group, each.resource, each.verbs)
         for each in site.params.when_granted

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from capsmith.judge.checks.registry import Context, Violation, check
-from capsmith.manifests.bundle import Bundle
+from capsmith.manifests.bundle import NONE, Bundle
 from capsmith.manifests.crds import Crd, find_field
 from capsmith.manifests.permissions import (
     ACCOUNT,
@@ -25,6 +25,9 @@ from capsmith.manifests.permissions import (
     grants_of,
     is_subject,
 )
+
+_WITHOUT_ROLE = frozenset({"", NONE, "Resource"})
+"""Roles of kinds that the contract does not describe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +149,21 @@ class OwnerVerbs:
     """Verbs. The manager needs all of them."""
     when_granted: tuple[ResourceVerbs, ...] = ()
     """Permissions to create owned objects. Only a manager that has all of them needs ``verbs``."""
+    when_creating_helpers: bool = False
+    """Whether only a manager that may create another kind of the provider, which has no role in the
+    contract, needs ``verbs``."""
 
 
 @check("manager-finalizers", OwnerVerbs)
 def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Violation]:
-    """RB-04, RB-13: The manager may block the deletion of owners."""
+    """RB-04, RB-13, RB-14: The manager may block the deletion of owners."""
     for deployment in find_managers(context.bundle):
         grants = find_manager_grants(context.bundle, deployment)
         # A manager that cannot create the objects that its kinds would own need not block the
         # kinds' deletion.
         if any(find_missing(grants, a.group, a.resource, a.verbs) for a in params.when_granted):
+            continue
+        if params.when_creating_helpers and not list_created_helpers(context, grants):
             continue
         for crd in context.crds():
             lacking = find_missing(grants, crd.group, f"{crd.plural}/finalizers", params.verbs)
@@ -164,6 +172,22 @@ def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[V
                 yield Violation(
                     deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
                 )
+
+
+def list_created_helpers(context: Context, grants: Iterable[Grant]) -> list[Crd]:
+    """Return the provider's kinds without a role whose objects a manager may create for machines.
+
+    They are namespaced, because a machine can own objects of its namespace only.
+    """
+    known = list(grants)
+    return [
+        each
+        for each in context.bundle.crds
+        if each.role in _WITHOUT_ROLE
+        and each.scope == "Namespaced"
+        and not each.kind.endswith("Template")
+        and not find_missing(known, each.group, each.plural, ("create",))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ class TestResourcesOfClusters(ResourceConformance):
     ) -> None:
         """A resource without an identity gets the one of its Cluster.
 
-        Without kinds of identities, ``identityRef`` is a field of the author's.
+        Without kinds of identities, the author declares ``identityRef``.
         """
         resource = env.kind.resource
         schema = env.manifests.schema(resource.kind, resource.version)
