@@ -5,9 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from boto3.session import Session
+from botocore.credentials import CredentialResolver
+from botocore.credentials import Credentials as BotoCredentials
 from botocore.exceptions import ClientError
 from capsmith_runtime.infrastructure import Credentials, ReconcileError, SessionExpiredError
 
+from cluster_api_provider_ec2 import cloud
 from cluster_api_provider_ec2.cloud import Aws, AwsSessions, find_keys, reported_errors
 
 from .infrastructure import CREDENTIALS, Infrastructure
@@ -40,6 +44,39 @@ def test_a_role_without_source_is_assumed_by_the_manager(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "manager")
 
     assert "aws_session_token" in find_keys(_role("111111111111", None))
+
+
+@pytest.fixture
+def new_session(aws: Infrastructure, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Return a session of boto3 that has not looked for keys yet."""
+    found = Session()
+    monkeypatch.setattr(cloud, "boto_session", lambda: found)
+    return found
+
+
+def test_no_other_identity_waits_for_the_keys_of_the_manager(
+    new_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[bool] = []
+
+    def look(resolver: CredentialResolver) -> BotoCredentials:
+        waiting.append(cloud._LOCK.locked())
+        return BotoCredentials("manager", "manager")
+
+    monkeypatch.setattr(CredentialResolver, "load_credentials", look)
+    role = find_keys(_role("111111111111", None))
+
+    assert waiting == [False], "boto3 keeps what it has found"
+    assert "aws_session_token" in role
+
+
+def test_a_manager_without_keys_says_so(
+    new_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CredentialResolver, "load_credentials", lambda resolver: None)
+
+    with pytest.raises(ReconcileError, match="the manager has no credentials of AWS"):
+        AwsSessions().open(_role("111111111111", None))
 
 
 @pytest.mark.parametrize(

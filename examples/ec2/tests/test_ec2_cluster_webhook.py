@@ -47,9 +47,9 @@ def test_nothing_exists_yet() -> None:
 
 
 def test_addresses_overlap() -> None:
-    overlapping = {"pod_cidrs": ("10.0.128.0/17", "fd00::/48"), "service_cidrs": ("10.96.0.0/12",)}
+    pods = ("10.0.128.0/17", "fd00::/48")
 
-    assert _warnings(**overlapping) == [
+    assert _warnings(pod_cidrs=pods, service_cidrs=("10.96.0.0/12",)) == [
         "vpcCIDR 10.0.0.0/16 overlaps with 10.0.128.0/17, the pods of Cluster c1"
     ]
     assert _warnings(service_cidrs=("10.0.0.0/8",)) == [

@@ -96,6 +96,12 @@ def find_keys(credentials: Credentials) -> Keys:
 
 def _create_sts_client(keys: Keys) -> Any:
     session = boto_session()
+    # boto3 may look for the manager's keys in the metadata of its instance, which takes seconds:
+    # not within the lock, for which other identities wait. It keeps what it finds, but not that it
+    # found none.
+    if not keys and session.get_credentials() is None:
+        message = "the manager has no credentials of AWS: set them in its environment"
+        raise ReconcileError("CredentialsNotFound", message)
     region = session.region_name or DEFAULT_REGION
     with _LOCK:
         return session.client("sts", region, config=_create_config(), **keys)

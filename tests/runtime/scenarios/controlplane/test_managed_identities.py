@@ -133,6 +133,23 @@ class TestIdentities(ManagedControlPlaneConformance):
         await env.eventually("it is deleted", lambda: Sessions.calls)
         assert Sessions.calls == [("delete", "lagoon change-me")]
 
+    @scenario
+    async def test_one_that_never_had_an_identity_is_deleted_without(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """The Cluster names infrastructure that does not exist, and waits for its control plane."""
+        infra_cluster = _add(env)
+        key = NamespacedName("default", infra_cluster["metadata"]["name"])
+        env.api.change(infra_cluster["kind"], key, {"metadata": {"finalizers": None}})
+        env.api.remove(infra_cluster["kind"], key)
+        env.add_control_plane()
+        waiting = ("Available", "False", "WaitingForClusterInfrastructureReady")
+        await env.eventually("it waits", lambda: env.says(*waiting))
+        env.api.remove(env.kind.resource.kind, CONTROL_PLANE)
+        kind = env.kind.resource.kind
+        await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
+        assert Sessions.calls == []
+
 
 def _add(env: ManagedControlPlaneEnvironment) -> JSON:
     """Add the Cluster and its infrastructure cluster, which names the sample identity."""

@@ -103,14 +103,21 @@ class ManagedControlPlaneController:
         return await self._reconcile_normal(patcher, cluster)
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
+        record = self.credentials.build_record(patcher.obj, cluster)
+        credentials = await self.credentials.read_of_member(patcher.obj, cluster)
+        is_new = self.kind.finalizer not in metadata.finalizers(patcher.obj)
+        # Nothing exists without credentials, so the deletion must not wait for them: the Cluster
+        # may name infrastructure that never exists, and waits for its control plane.
+        if is_new and isinstance(credentials, Waiting):
+            return await self._reporter.report_wait(patcher, credentials)
+        # The infrastructure cluster may have appeared or disappeared during the request.
+        record = self.credentials.build_record(patcher.obj, cluster) or record
         # Before the author's code runs: after a crash, the service must be found by this external
         # id (SM-09).
-        record = self.credentials.build_record(patcher.obj, cluster)
         await patcher.add_finalizer(self.kind, annotations=record)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        credentials = await self.credentials.read_of_member(patcher.obj, cluster)
         if isinstance(credentials, Waiting):
             return await self._reporter.report_wait(patcher, credentials)
         scope = ManagedControlPlaneScope(
