@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from capsmith.clusters.conditions import JSON
 from capsmith.clusters.lab.page.actions import Actions
-from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.store import SimulatedServer
 from capsmith.clusters.lab.page.serve import PageServer
 from capsmith.clusters.processes.kube import KubeClient

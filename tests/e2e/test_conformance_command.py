@@ -24,6 +24,7 @@ from capsmith.contract.load import load_rules
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE
 from capsmith.judge.running.model import CheckOutcome, CheckResult, Selection
 from capsmith.judge.running.run import run_checks
+from capsmith.judge.running.session import Session
 from tests.checkout import environment
 from tests.e2e.conformance_site import CONTRACT, GOOD, Expected, Site, Violation, homelab
 from tests.e2e.faulty_manager import FAULTS
@@ -161,6 +162,20 @@ def test_a_generated_provider_passes(site: Site) -> None:
 
     assert [each for each in results if each.outcome is not CheckOutcome.PASSED] == []
     assert len(results) == len(INFRASTRUCTURE)
+    check_life(session, next(each for each in results if each.name == "delete-machine"))
+
+
+def check_life(session: Session, result: CheckResult) -> None:
+    """A machine's life is complete and in order, and names who wrote what."""
+    lives = [each for each in result.lives if each.changes[-1].what == "deleted"]
+    life = next(each for each in lives if each.subject.startswith(session.objects.machine_kind))
+    milestones = ("created", "owner set", "providerID", "provisioned: true", "deletion requested")
+    found = [next(e for e in life.changes if e.what.startswith(each)) for each in milestones]
+    assert [each.seconds for each in found] == sorted(each.seconds for each in found)
+    writers = [each.writer for each in found]
+    assert (writers[0], writers[1], writers[4]) == ("capsmith", "capi-manager", "")
+    assert writers[2] == writers[3] != ""
+    assert any(each.path == "status.conditions[Ready]" for each in life.changes)
 
 
 def test_a_generated_ipam_provider_passes(site: Site) -> None:

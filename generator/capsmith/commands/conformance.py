@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith import resources
+from capsmith.clusters.hiding import is_secret_variable
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.tools import core_releases, kubernetes_version, toolbox
@@ -39,6 +41,7 @@ from capsmith.judge.running.ipam_session import (
     IpamSession,
     select_ipam_objects,
 )
+from capsmith.judge.running.manager_logs import ManagerLogs, PodLogs
 from capsmith.judge.running.model import (
     CheckResult,
     ConformanceCheck,
@@ -367,10 +370,13 @@ def _results(
     run: _Run, part: CheckGroup, session: BaseSession, selection: Selection
 ) -> tuple[CheckResult, ...]:
     rules = load_rules(resources.schemas(), session.contract)
+    session.secrets = find_secrets(run.request.env, _prerequisites(run.request))
     with ExitStack() as ends:
         # The user keeps using the cluster, so the run ends only when everything it created is gone.
         if run.servers is None:
             session.needed += _prerequisites(run.request)
+            namespaces = dict.fromkeys(each.namespace for each in run.provider.components)
+            session.logs = PodLogs(run.access.client, tuple(namespaces))
             ends.callback(session.wait_removed)
         else:
             _add_servers(session, run.servers, ends, run.progress)
@@ -381,6 +387,7 @@ def _add_servers(
     session: BaseSession, servers: ManagementServers, ends: ExitStack, progress: Progress
 ) -> None:
     """Enable the steps of a session that need servers started by this run."""
+    session.logs = ManagerLogs(servers.find_logs)
     if isinstance(session, IpamSession):
         session.manager = servers.first.managers.get("ipam", servers.first.manager)
         return
@@ -407,6 +414,24 @@ def _own_clusterctl(request: ConformanceRequest, scratch: Path) -> Clusterctl:
         return Clusterctl.installed(Path(found), config, scratch)
     tools = toolbox([core_module(request.core)])
     return Clusterctl(tools, request.core, config, scratch)
+
+
+def find_secrets(env: Iterable[str], objects: Iterable[JSON]) -> frozenset[str]:
+    """Return the secret values among environment variables, and those of Secrets.
+
+    ``env`` has the form ``NAME=VALUE``.
+    """
+    variables = parse_pairs("--env", env)
+    found = {value for name, value in variables.items() if is_secret_variable(name)}
+    for each in objects:
+        if each.get("kind") == "Secret":
+            found.update(map(str, (each.get("stringData") or {}).values()))
+            for value in map(str, (each.get("data") or {}).values()):
+                found.add(value)
+                with suppress(ValueError):
+                    found.add(base64.b64decode(value).decode())
+    # A value such as a kubeconfig has several lines, which appear separately in a log.
+    return frozenset(line for value in found for line in map(str.strip, value.splitlines()) if line)
 
 
 def _prerequisites(request: ConformanceRequest) -> list[JSON]:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined, Template
 
 from capsmith.printable import make_printable
-from capsmith.report_pages.model import ReportPage, make_folder_matrix, make_matrix
+from capsmith.report_pages.model import ReportPage, make_axis, make_folder_matrix, make_matrix
 from capsmith.report_pages.shorten import shorten, shorten_line
 
 _LINK = re.compile(r"https://[^\s\"'<>\\]+")
@@ -28,6 +28,7 @@ def render(page: ReportPage) -> str:
         page=page,
         entries=page.entries,
         matrix=make_matrix(page),
+        make_axis=make_axis,
         folder_matrix=make_folder_matrix(page),
         style=style,
         script=script,

@@ -31,6 +31,8 @@ _MAX_PART = 8_000
 """Maximum length of a table or list in the head, in characters."""
 _MAX_CELL = 60
 """Maximum length of a name in a table, in characters."""
+_MAX_LIVES, _MAX_MOMENTS, _MAX_LOG_LINES = 5, 12, 20
+"""Maximum numbers of objects, of changes of each object and of lines of each log in a finding."""
 _PROSE = re.compile(r"[A-Za-z0-9 ,;.'()/%+=?-]*(: [A-Za-z0-9 ,;.'()/%+=?-]+)*:?")
 _AUTOLINKED = re.compile(r"\b(www\.|GH-[0-9]|[0-9a-f]{7,40}\b)", re.IGNORECASE)
 _LINK = re.compile(r"https://[A-Za-z0-9./_~%#?=&+:-]+")
@@ -91,7 +93,9 @@ def _head(page: ReportPage) -> Iterator[str]:
     yield ""
     yield f"**{escape(page.verdict)}**"
     yield ""
-    yield from _limit([f"- {escape(name)}: {escape(value)}" for name, value in page.facts], "facts")
+    yield from _limit(
+        [f"- {escape(each.name)}: {escape(each.value)}" for each in page.facts], "facts"
+    )
     if page.command:
         yield f"- Repeat with: {format_code(page.command)}"
     yield from _limit([f"- {escape(note)}" for note in page.notes[:50]], "notes")
@@ -183,6 +187,28 @@ def _entry(entry: Entry) -> Iterator[str]:
     yield ""
     if entry.excerpt is not None:
         yield from _excerpt(entry.excerpt)
+        yield ""
+    yield from _lives(entry)
+    for log in entry.logs:
+        yield f"  - Log of {escape(log.name)}, its last lines:"
+        yield ""
+        lines = [shorten_line(make_printable(line)) for line in log.lines[-_MAX_LOG_LINES:]]
+        fence = "`" * max(_longest_run("\n".join(lines)) + 1, 3)
+        yield from (f"    {line}".rstrip() for line in (f"{fence}text", *lines, fence))
+        yield ""
+
+
+def _lives(entry: Entry) -> Iterator[str]:
+    """Yield the last changes of each object of a check."""
+    for life in entry.lives[:_MAX_LIVES]:
+        yield f"  - {escape(life.subject)}:"
+        for moment in life.moments[-_MAX_MOMENTS:]:
+            writer = f" by {escape(moment.writer)}" if moment.writer else ""
+            what = escape(shorten_line(moment.what))
+            yield f"    - {moment.seconds:.2f} s: {what}{writer}"
+    if len(entry.lives) > _MAX_LIVES:
+        yield f"  - {len(entry.lives) - _MAX_LIVES} more objects: see the HTML report."
+    if entry.lives:
         yield ""
 
 

@@ -22,6 +22,31 @@ class Excerpt(NamedTuple):
     """Number of the marked line in the file, starting at 1."""
 
 
+class Moment(NamedTuple):
+    """A change of an object."""
+
+    seconds: float
+    """Time since the check began, in seconds; negative if the change was earlier."""
+    what: str
+    writer: str = ""
+    """Who wrote the change; empty if unknown."""
+
+
+class Life(NamedTuple):
+    """The changes of an object in order."""
+
+    subject: str
+    """Kind and name of the object."""
+    moments: tuple[Moment, ...]
+
+
+class Log(NamedTuple):
+    """The last lines of a log."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
 class Entry(NamedTuple):
     """One finding, with everything that a reader needs to understand and fix it."""
 
@@ -44,6 +69,9 @@ class Entry(NamedTuple):
     excerpt: Excerpt | None = None
     folder: str = ""
     """Folder of the release with the finding, if several releases were judged."""
+    lives: tuple[Life, ...] = ()
+    """What happened to the objects of a check."""
+    logs: tuple[Log, ...] = ()
 
 
 class Group(NamedTuple):
@@ -71,6 +99,8 @@ class Fact(NamedTuple):
 
     name: str
     value: str
+    lives: tuple[Life, ...] = ()
+    """What happened to the objects of a check that passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +130,40 @@ class ReportPage:
     def entries(self) -> tuple[Entry, ...]:
         """Return all findings in the order of their numbers, which start at 1."""
         return tuple(entry for section in self.sections for entry in section.entries)
+
+
+class Point(NamedTuple):
+    """A moment and its place on the time axis."""
+
+    moment: Moment
+    x: float
+    """Place between 0 and 1,000."""
+
+
+class Axis(NamedTuple):
+    """Lives on a common time axis."""
+
+    zero: float
+    """Place of the beginning of the check, between 0 and 1,000."""
+    lives: tuple[tuple[str, tuple[Point, ...]], ...]
+    """Each object with its points."""
+
+
+def make_axis(lives: tuple[Life, ...]) -> Axis:
+    """Return lives on an axis from the first moment, or the check's beginning, to the last."""
+    times = [0.0, *(moment.seconds for life in lives for moment in life.moments)]
+    begin, length = min(times), max(max(times) - min(times), 0.001)
+
+    def place(seconds: float) -> float:
+        return round((seconds - begin) / length * 1000, 1)
+
+    return Axis(
+        place(0.0),
+        tuple(
+            (life.subject, tuple(Point(each, place(each.seconds)) for each in life.moments))
+            for life in lives
+        ),
+    )
 
 
 class MatrixRow(NamedTuple):

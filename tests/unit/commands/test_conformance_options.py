@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 from capsmith.cli import main
 from capsmith.clusters.processes.component import read_newest_version
 from capsmith.clusters.processes.user_kubeconfig import open_client
+from capsmith.commands.conformance import find_secrets
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running import model, output
 from capsmith.judge.running.model import (
@@ -209,3 +211,13 @@ def test_a_warning_fails_a_strict_run_only() -> None:
         assert suite.get("failures") == str(int(strict))
         assert (suite.find("testcase/failure") is not None) == strict
         assert (suite.find("testcase/system-out") is not None) != strict
+
+
+def test_secrets_are_those_of_variables_with_such_names_and_of_applied_objects() -> None:
+    encoded = base64.b64encode(b"first\nsecond").decode()
+    objects = [
+        {"kind": "Secret", "stringData": {"token": "t0ken"}, "data": {"x": encoded, "y": "%"}},
+        {"kind": "ConfigMap", "data": {"x": "public"}},
+    ]
+    found = find_secrets(["CLOUD_TOKEN=abc=d", "PYTHONPATH=src", "DB_SECRET_NAME=n"], objects)
+    assert found == {"abc=d", "t0ken", encoded, "first", "second", "%"}

@@ -17,6 +17,9 @@ from capsmith.report_pages.model import (
     Excerpt,
     Fact,
     Group,
+    Life,
+    Log,
+    Moment,
     ReportPage,
     Section,
     make_excerpt,
@@ -65,9 +68,14 @@ def make(text: str) -> ReportPage:
     entry = Entry(
         text, text, Location(text, 2, 1), text, text, text, text, (text,), text, text, None, text
     )
-    shown = entry._replace(excerpt=Excerpt(1, (text, *text.split("\n")[:5], text), 1))
+    lives = (Life(text, (Moment(-1.5, text, text), Moment(2.25, text))),)
+    shown = entry._replace(
+        excerpt=Excerpt(1, (text, *text.split("\n")[:5], text), 1),
+        lives=lives,
+        logs=(Log(text, (text, *text.split("\n")[:5])),),
+    )
     group = Group(text, (entry, shown))
-    facts = (Fact(text, text),)
+    facts = (Fact(text, text, lives),)
     return ReportPage(
         text,
         text,

@@ -23,6 +23,7 @@ JSON = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 _UNAUTHORIZED = 401
+_USER_AGENT = "capsmith"
 _ATTEMPTS = 3
 _BUSY_SECONDS = 60.0
 _BUSY_STEP = 0.2
@@ -305,7 +306,8 @@ class KubeClient:
         source = self.credentials.source
         token = source.token() if source is not None else self.credentials.token
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
-        return {"Accept": "application/json", **bearer}
+        # The API server derives the manager of fields from it.
+        return {"Accept": "application/json", "User-Agent": _USER_AGENT, **bearer}
 
     def _connect(self, timeout: float | None) -> http.client.HTTPSConnection:
         host, port = self._address.hostname or "", self._address.port

@@ -196,6 +196,11 @@ class ProviderManager:
         return {self._component.port_variable: str(self.webhook_port)}
 
     @property
+    def log(self) -> Path:
+        """Return the path of the manager's log, which exists after the first start."""
+        return self._management.folder / f"{self._name}.log"
+
+    @property
     def process(self) -> Process:
         """Return the manager's process.
 
@@ -251,8 +256,8 @@ class ProviderManager:
             self._readiness = launch.readiness
         # Not this process's environment, because a manager in a Pod would not see it either.
         environment = {"KUBECONFIG": str(kubeconfig), **launch.env, **self._environment}
-        log = management.folder / f"{self._name}.log"
-        return Process(self._name, [*self._argv, *arguments], log, environment, kept=self._kept)
+        command = [*self._argv, *arguments]
+        return Process(self._name, command, self.log, environment, kept=self._kept)
 
     def _known_flags(self) -> set[str]:
         """Return the flags that the manager's help lists."""

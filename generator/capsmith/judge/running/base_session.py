@@ -12,6 +12,7 @@ from capsmith.clusters.processes.wait import eventually
 from capsmith.errors import Refused
 from capsmith.judge.running.contract import CoreObjects
 from capsmith.judge.running.history import History, WatchedKind
+from capsmith.judge.running.manager_logs import LogSource, ManagerLogs
 from capsmith.judge.running.model import Skipped, Timing, Violated
 
 
@@ -45,6 +46,10 @@ class BaseSession:
     _has_namespace: bool = field(default=False, kw_only=True)
     _applied: list[JSON] = field(default_factory=list, kw_only=True)
     """Objects that the run created outside its namespace."""
+
+    secrets: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Secret values that the managers know and that no report may contain."""
+    logs: LogSource = field(default_factory=lambda: ManagerLogs(dict), kw_only=True)
 
     def __post_init__(self) -> None:
         self.history = History(self.client, self.namespace, self.kinds())

@@ -33,6 +33,8 @@ class State(NamedTuple):
 
     obj: JSON
     is_deleted: bool
+    seconds: float
+    """Time at which the state was seen, in seconds since the history was created."""
 
 
 class History:
@@ -46,6 +48,9 @@ class History:
         self._client = client
         self._namespace = namespace
         self._states: dict[tuple[str, str], list[State]] = {}
+        self._read: set[tuple[str, str]] = set()
+        """Kind and name of each object that has been read since :meth:`begin_check`."""
+        self._created = time.monotonic()
         # Reentrant, as conditions are by default, because probes run while holding the lock and
         # read the history themselves.
         self._changed = threading.Condition()
@@ -76,25 +81,50 @@ class History:
     def states(self, kind: str, name: str) -> list[JSON]:
         """Return the recorded states of an object in order, not including its deletion."""
         with self._changed:
+            self._read.add((kind, name))
             found = self._states.get((kind, name), [])
             return [state.obj for state in found if not state.is_deleted]
 
     def latest(self, kind: str, name: str) -> JSON | None:
         """Return the last state of an object, or None if the object does not exist."""
         with self._changed:
-            found = self._states.get((kind, name), [])
-        return None if not found or found[-1].is_deleted else found[-1].obj
+            self._read.add((kind, name))
+            return self._latest(kind, name)
 
     def names(self, kind: str) -> list[str]:
         """Return the sorted names of the objects of a kind that exist now."""
         with self._changed:
             found = [name for each, name in self._states if each == kind]
-        return sorted(name for name in found if self.latest(kind, name) is not None)
+            return sorted(name for name in found if self._latest(kind, name) is not None)
 
     def all_names(self, kind: str) -> list[str]:
         """Return the sorted names of all objects of a kind that exist or once existed."""
         with self._changed:
             return sorted(name for each, name in self._states if each == kind)
+
+    def begin_check(self) -> float:
+        """Forget which objects have been read, and return the seconds since the creation."""
+        with self._changed:
+            self._read.clear()
+            return self.seconds
+
+    def list_records(self, since: float) -> dict[tuple[str, str], list[State]]:
+        """Return the states of the objects that a check is about, by kind and name.
+
+        They are the objects that have been read since :meth:`begin_check`, and those that were
+        created after ``since``, in the order of their creation.  Deletions are included.
+        """
+        with self._changed:
+            return {
+                key: list(states)
+                for key, states in self._states.items()
+                if key in self._read or states[0].seconds >= since
+            }
+
+    @property
+    def seconds(self) -> float:
+        """Return the number of seconds since the history was created."""
+        return time.monotonic() - self._created
 
     def wait(self, probe: Callable[[], T], seconds: float) -> T:
         """Wait until ``probe`` returns a true value, and return that value.
@@ -105,6 +135,10 @@ class History:
         with self._changed:
             self._changed.wait_for(probe, seconds)
             return probe()
+
+    def _latest(self, kind: str, name: str) -> JSON | None:
+        found = self._states.get((kind, name), [])
+        return None if not found or found[-1].is_deleted else found[-1].obj
 
     def _record(self, kind: WatchedKind) -> None:
         version = ""
@@ -150,5 +184,5 @@ class History:
             states = self._states.setdefault((kind.kind, obj["metadata"]["name"]), [])
             # Items of a list have neither apiVersion nor kind.
             typed = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-            states.append(State(typed, is_deleted))
+            states.append(State(typed, is_deleted, self.seconds))
             self._changed.notify_all()

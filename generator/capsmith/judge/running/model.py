@@ -49,6 +49,34 @@ class ConformanceCheck(Generic[S]):
     """Function that runs the check. It raises Violated or Skipped."""
 
 
+class ObjectChange(NamedTuple):
+    """A change of an object that its manager, core or the run made."""
+
+    seconds: float
+    """Time at which the change was seen, in seconds since the check began; negative if earlier."""
+    what: str
+    """The change in words, without secret values."""
+    path: str = ""
+    """Path to the changed field; empty if the change concerns the whole object."""
+    writer: str = ""
+    """Field manager that wrote the change, from managed fields; empty if they do not tell."""
+
+
+class ObjectLife(NamedTuple):
+    """The changes of an object from its creation to the end of a check."""
+
+    subject: str
+    """The object, in the form `Kind namespace/name`."""
+    changes: tuple[ObjectChange, ...]
+
+
+class LogPart(NamedTuple):
+    """The lines that a manager logged during a check, without secret values."""
+
+    manager: str
+    lines: tuple[str, ...]
+
+
 class CheckResult(NamedTuple):
     """The outcome of one check, and the reason."""
 
@@ -67,6 +95,12 @@ class CheckResult(NamedTuple):
     links: tuple[str, ...] = ()
     """URLs of the sources of the violated rules."""
     seconds: float = 0.0
+    lives: tuple[ObjectLife, ...] = ()
+    """The lives of the objects that the check created or looked at."""
+    lives_left_out: int = 0
+    """Number of further objects, whose lives are not recorded here."""
+    logs: tuple[LogPart, ...] = ()
+    """Lines of the managers' logs during the check, unless it passed or was skipped."""
 
 
 @dataclass(frozen=True)

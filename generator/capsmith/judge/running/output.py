@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from capsmith.formats import JUnitCase, format_junit_cases
-from capsmith.judge.running.model import CheckOutcome, CheckResult, ConformanceReport
+from capsmith.judge.running.model import CheckOutcome, CheckResult, ConformanceReport, ObjectChange
 
 _VIOLATED = (CheckOutcome.FAILED, CheckOutcome.WARNING)
 
@@ -60,6 +60,21 @@ def _result(result: CheckResult) -> dict[str, Any]:
         "hint": result.hint,
         "links": list(result.links),
         "seconds": round(result.seconds, 2),
+        "objects": [
+            {"object": life.subject, "changes": [_change(each) for each in life.changes]}
+            for life in result.lives
+        ],
+        "objectsLeftOut": result.lives_left_out,
+        "logs": [{"manager": log.manager, "lines": list(log.lines)} for log in result.logs],
+    }
+
+
+def _change(change: ObjectChange) -> dict[str, Any]:
+    return {
+        "after": change.seconds,
+        "what": change.what,
+        "path": change.path,
+        "writer": change.writer,
     }
 
 

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from capsmith import __version__
 from capsmith.judge.running.model import CheckOutcome, CheckResult, ConformanceReport
 from capsmith.judge.running.output import render_summary
-from capsmith.report_pages.model import Entry, Excerpt, Fact, Group, ReportPage, Section
+from capsmith.report_pages.model import (
+    Entry,
+    Excerpt,
+    Fact,
+    Group,
+    Life,
+    Log,
+    Moment,
+    ReportPage,
+    Section,
+)
 
 _TITLES = {
     CheckOutcome.FAILED: "Failed",
@@ -19,7 +29,7 @@ _TITLES = {
 def make_page(report: ConformanceReport, command: str) -> ReportPage:
     """Return the report as a page; ``command`` repeats the run.
 
-    The page contains no durations, so equal results produce equal bytes.
+    Times are relative to the beginning of each check, so equal results produce equal bytes.
     """
     return ReportPage(
         title=f"capsmith conformance {report.provider}",
@@ -33,7 +43,7 @@ def make_page(report: ConformanceReport, command: str) -> ReportPage:
         command=command,
         sections=tuple(_sections(report)),
         held=tuple(
-            Fact(result.name, f"{result.title} ({', '.join(result.rules)})")
+            Fact(result.name, f"{result.title} ({', '.join(result.rules)})", _convert_lives(result))
             for result in report.results
             if result.outcome is CheckOutcome.PASSED
         ),
@@ -58,4 +68,19 @@ def _entry(result: CheckResult) -> Entry:
         link=next(iter(result.links), ""),
         # Details that the check observed, such as statuses or the manager's log.
         excerpt=Excerpt(1, tuple(details), 0) if details else None,
+        lives=_convert_lives(result),
+        logs=tuple(Log(each.manager, each.lines) for each in result.logs),
     )
+
+
+def _convert_lives(result: CheckResult) -> tuple[Life, ...]:
+    lives = [
+        Life(
+            life.subject,
+            tuple(Moment(each.seconds, each.what, each.writer) for each in life.changes),
+        )
+        for life in result.lives
+    ]
+    if result.lives_left_out:
+        lives.append(Life(f"{result.lives_left_out} more objects are left out", ()))
+    return tuple(lives)

@@ -21,6 +21,7 @@ from capsmith.judge.running.model import (
     Skipped,
     Violated,
 )
+from capsmith.judge.running.recorder import CheckRecorder
 
 S = TypeVar("S", bound=BaseSession)
 
@@ -105,11 +106,12 @@ def skip_checks(
 def _result(session: S, check: ConformanceCheck[S], rules: Mapping[str, Rule]) -> CheckResult:
     violated = [rules[id] for id in check.rules if id in rules]
     began = time.monotonic()
+    recorder = CheckRecorder(session)
     # The strictest rule decides: a check that also proves a MUST is not mere advice.
     is_advice = {rule.level for rule in violated} <= _RECOMMENDED
     violation = CheckOutcome.WARNING if is_advice else CheckOutcome.FAILED
     outcome, message, subject, path, hint = _outcome(session, check, violation)
-    return CheckResult(
+    result = CheckResult(
         name=check.name,
         title=check.title,
         rules=tuple(rule.id for rule in violated),
@@ -121,6 +123,7 @@ def _result(session: S, check: ConformanceCheck[S], rules: Mapping[str, Rule]) -
         links=tuple(dict.fromkeys(rule.source for rule in violated)),
         seconds=time.monotonic() - began,
     )
+    return recorder.add_to(result)
 
 
 def _outcome(

@@ -161,6 +161,12 @@ class ManagementServers:
         target = self._second.management
         self.clusterctl.move(self.first.management.kubeconfig, target.kubeconfig, namespace)
 
+    def find_logs(self) -> dict[str, Path]:
+        """Return the paths of the managers' logs, by name."""
+        running = [each for each in (self.first, self._second) if each is not None]
+        managers = [manager for each in running for manager in each.managers.values()]
+        return {manager.log.stem: manager.log for manager in managers}
+
     def booting(self, session: ClusterSession, report: Callable[[str], None]) -> Booting:
         """Return a context manager during which the session's machines seem to run.
 

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from capsmith.clusters.conditions import JSON, get_mapping
 from capsmith.clusters.lab.demo import find_kubectl_command
 from capsmith.clusters.lab.folder import LabFolder, is_held
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
 from capsmith.clusters.lab.page.model.store import ObjectStore, StoredObject, list_owners
 from capsmith.clusters.lab.state import RunState, read_lab, read_run, write_text
 from capsmith.clusters.processes.kube import KubeClient

@@ -16,11 +16,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from capsmith.clusters.conditions import JSON, get_mapping
+from capsmith.clusters.hiding import hide_in_line
 from capsmith.clusters.lab.page.actions import Actions, NoActions
 from capsmith.clusters.lab.page.cluster import WatchedCluster
 from capsmith.clusters.lab.page.guard import Guard
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
-from capsmith.clusters.lab.page.model.hiding import hide_in_line
 from capsmith.clusters.lab.page.stream import Source, StreamRequest, ViewStream
 from capsmith.clusters.processes.kube import ApiError
 

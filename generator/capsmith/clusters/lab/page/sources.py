@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from capsmith.clusters.conditions import JSON, get_mapping
+from capsmith.clusters.hiding import hide_in_line
 from capsmith.clusters.lab.folder import LabFolder
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
-from capsmith.clusters.lab.page.model.hiding import hide_in_line
 from capsmith.clusters.lab.page.model.store import SimulatedServer
 from capsmith.clusters.lab.state import read_lab
 from capsmith.clusters.lab.status import find_logs, read_new_text, read_status

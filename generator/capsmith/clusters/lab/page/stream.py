@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from capsmith.clusters.conditions import JSON, get_mapping, get_sequence
+from capsmith.clusters.hiding import KeyHider, hide_in_line
 from capsmith.clusters.lab.page.actions import Actions, NoActions
 from capsmith.clusters.lab.page.cluster import WatchedCluster
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.model.details import describe_object
-from capsmith.clusters.lab.page.model.hiding import KeyHider, hide_in_line
 from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line, merge_lines
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
 from capsmith.clusters.lab.page.model.time_axis import describe_time, get_history_revision

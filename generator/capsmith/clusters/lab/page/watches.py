@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from http.client import HTTPException
 
+from capsmith.clusters.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.cluster import WatchedCluster
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.model.store import ObjectKey, ServedType, get_key
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.clusters.conditions import JSON
 from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.page.actions import Action, LabActions
-from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer, get_key
 from capsmith.clusters.lab.state import ComponentState, read_lab, write_state
 from capsmith.clusters.processes.wait import eventually

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from capsmith.clusters.hiding import HIDDEN, KeyHider, hide_in_line, hide_values
 from capsmith.clusters.lab.page.model.details import format_yaml
-from capsmith.clusters.lab.page.model.hiding import HIDDEN, KeyHider, hide_in_line
 from capsmith.clusters.lab.page.model.summary import summarize
 from tests.browser.objects import JSON, condition, make
 
@@ -129,3 +129,10 @@ def test_secrets_in_log_lines_are_hidden(line: str) -> None:
     hidden = hide_in_line(line)
     assert "s3cretvalue" not in hidden
     assert HIDDEN in hidden
+
+
+def test_known_values_are_replaced_wherever_they_occur_unless_they_are_short() -> None:
+    line = "login hunter2! hunter2!! failed: ok"
+    assert hide_values(line, {"hunter2!", "hunter2!!", "ok"}) == (
+        f"login {HIDDEN} {HIDDEN} failed: ok"
+    )

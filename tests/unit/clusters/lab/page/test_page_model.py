@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from capsmith.clusters.lab.page.model.conditions import list_conditions
+from capsmith.clusters.conditions import list_conditions
 from capsmith.clusters.lab.page.model.details import describe_object, diff_versions
 from capsmith.clusters.lab.page.model.log_lines import (
     LogFilter,

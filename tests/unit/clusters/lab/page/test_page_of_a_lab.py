@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from capsmith.clusters.hiding import HIDDEN
 from capsmith.clusters.lab.folder import LabFolder, acquire
 from capsmith.clusters.lab.page.cluster import WatchedCluster
-from capsmith.clusters.lab.page.model.hiding import HIDDEN
 from capsmith.clusters.lab.page.model.store import SimulatedServer
 from capsmith.clusters.lab.page.sources import LabSource, LogReader
 from capsmith.clusters.lab.page.stream import StreamRequest, ViewStream

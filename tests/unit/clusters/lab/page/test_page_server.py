@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.clusters.conditions import JSON
 from capsmith.clusters.lab.page.app import load_assets
-from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.stream import StreamRequest
 from capsmith.clusters.lab.page.watches import rank_version
 from tests.browser.api_server import CRDS

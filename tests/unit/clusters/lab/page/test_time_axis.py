@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
+from capsmith.clusters.conditions import JSON
 from capsmith.clusters.lab.page.model.calls import CallHistory
-from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.store import ObjectStore, get_key
 from capsmith.clusters.lab.page.model.time_axis import describe_time
 from tests.browser.objects import CREATED, condition, make_cluster, make_machine, write_record

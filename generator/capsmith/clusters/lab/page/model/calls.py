@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
-from capsmith.clusters.lab.page.model.hiding import hide_in_line
+from capsmith.clusters.conditions import JSON, get_mapping
+from capsmith.clusters.hiding import hide_in_line
 
 _MAX_CALLS = 40
 """Maximum number of calls and waits kept for each object."""

@@ -6,13 +6,8 @@ import difflib
 
 import yaml
 
-from capsmith.clusters.lab.page.model.conditions import (
-    JSON,
-    get_mapping,
-    get_sequence,
-    list_conditions,
-)
-from capsmith.clusters.lab.page.model.hiding import hide_secrets
+from capsmith.clusters.conditions import JSON, get_mapping, get_sequence, list_conditions
+from capsmith.clusters.hiding import hide_secrets
 from capsmith.clusters.lab.page.model.store import (
     ObjectStore,
     StoredObject,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from capsmith.clusters.lab.page.model.conditions import JSON
-from capsmith.clusters.lab.page.model.hiding import hide_in_line
+from capsmith.clusters.conditions import JSON
+from capsmith.clusters.hiding import hide_in_line
 from capsmith.printable import make_printable
 
 _SERVERS = re.compile(r"etcd|apiserver|controllers|workload-.*")

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from capsmith.clusters.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.model.calls import CallHistory
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.model.summary import Summary, summarize
 
 _CORE = "cluster.x-k8s.io"

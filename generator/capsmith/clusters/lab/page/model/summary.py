@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capsmith.clusters.lab.objects import describe_wait
-from capsmith.clusters.lab.page.model.conditions import (
+from capsmith.clusters.conditions import (
     JSON,
     ObjectCondition,
     get_mapping,
@@ -15,7 +14,8 @@ from capsmith.clusters.lab.page.model.conditions import (
     list_conditions,
     select_current,
 )
-from capsmith.clusters.lab.page.model.hiding import hide_in_line
+from capsmith.clusters.hiding import hide_in_line
+from capsmith.clusters.lab.objects import describe_wait
 
 _PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
 _DONE_PHASES = {"Provisioned", "Running"}

@@ -7,14 +7,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import pairwise
 
+from capsmith.clusters.conditions import JSON, get_mapping, list_conditions, select_current
+from capsmith.clusters.hiding import hide_in_line
 from capsmith.clusters.lab.page.model.calls import AuthorCall, CallHistory, ObjectHistory
-from capsmith.clusters.lab.page.model.conditions import (
-    JSON,
-    get_mapping,
-    list_conditions,
-    select_current,
-)
-from capsmith.clusters.lab.page.model.hiding import hide_in_line
 from capsmith.clusters.lab.page.model.store import ObjectStore, StoredObject, find_referenced
 from capsmith.clusters.lab.page.model.summary import NEUTRAL, OK
 

@@ -6,8 +6,8 @@ import hashlib
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 
+from capsmith.clusters.conditions import JSON, get_mapping
 from capsmith.clusters.lab.objects import CLUSTER_NAME
-from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
 from capsmith.clusters.lab.page.model.store import (
     ObjectKey,
     ObjectStore,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 HIDDEN = "(hidden)"
@@ -18,6 +19,8 @@ _PUBLIC = re.compile(
     re.IGNORECASE,
 )
 """Keys for the name or location of a secret, as in ``tokenSecretName``."""
+_MIN_SECRET = 6
+"""Length from which the value of a secret is replaced wherever it occurs, in characters."""
 _LEFT_OUT = ("managedFields", "kubectl.kubernetes.io/last-applied-configuration")
 _BEGIN = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 _END = r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
@@ -54,6 +57,28 @@ def hide_in_line(line: str) -> str:
     line = _ENCODED_KEY.sub(HIDDEN, _KEY.sub(HIDDEN, line))
     line = _ASSIGNED.sub(lambda match: match[1] + HIDDEN, line)
     return _BOOTSTRAP_TOKEN.sub(HIDDEN, line)
+
+
+def hide_values(line: str, values: Iterable[str]) -> str:
+    """Return a string with ``values`` replaced wherever they occur.
+
+    ``values`` are known secrets.  Those that are so short that other words may contain them are
+    kept.
+    """
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= _MIN_SECRET:
+            line = line.replace(value, HIDDEN)
+    return line
+
+
+def is_secret_variable(name: str) -> bool:
+    """Return whether an environment variable with this name usually has a secret value."""
+    return _VARIABLES.search(name) is not None and not _PUBLIC.search(name)
+
+
+def has_key_end(line: str) -> bool:
+    """Return whether a private key ends in a line in which it does not begin."""
+    return _KEY_END.search(_KEY.sub("", line)) is not None
 
 
 class KeyHider:
