@@ -1,9 +1,11 @@
-"""Pictures of the page in the documentation are those of the page as it is now."""
+"""Pictures of page and reports in the documentation are those of the page and reports now."""
 
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
+from tests.browser import report_pictures
 from tests.browser.pictures import DIGEST, PICTURES, compute_digest
 
 NAMES = ("page", "page-waiting", "page-restarting")
@@ -20,3 +22,16 @@ def test_all_pictures_are_there() -> None:
         data = (PICTURES / f"{name}.png").read_bytes()
         assert data.startswith(b"\x89PNG")
         assert struct.unpack(">II", data[16:24]) == (1280, 760)
+
+
+def test_pictures_of_reports_are_as_new_as_the_reports() -> None:
+    recorded = report_pictures.DIGEST.read_text(encoding="utf-8").strip()
+    command = "python -m tests.browser.report_pictures"
+    assert recorded == report_pictures.compute_digest(), f"run {command}, and look at them"
+
+
+def test_all_pictures_of_reports_are_there(tmp_path: Path) -> None:
+    for picture in report_pictures.list_pictures(tmp_path):
+        data = (PICTURES / f"{picture.name}.png").read_bytes()
+        size = struct.unpack(">II", data[16:24])
+        assert (data[:4], size) == (b"\x89PNG", (report_pictures.WIDTH, report_pictures.HEIGHT))

@@ -96,10 +96,11 @@ def make_page(report: Report, facts: Data, command: str) -> ReportPage:
     errors = sum(finding.severity is Severity.ERROR for finding in report.findings)
     rest = len(report.findings) - errors
     words = "1 error" if errors == 1 else f"{errors} errors"
+    others = "1 warning or notice" if rest == 1 else f"{rest} warnings or notices"
     lines = (line.partition(": ") for line in format_facts(facts))
     return ReportPage(
         title="capsmith doctor",
-        verdict=f"{words}, {rest} warnings and notices.",
+        verdict=f"{words}, {others}.",
         has_failed=bool(report.exit_code),
         facts=tuple(Fact(name, value) for name, _, value in lines),
         command=command,
