@@ -15,6 +15,8 @@ def commands_page() -> str:
     parts = ["# Commands\n\n", _paragraphs(main), "\n\n"]
     parts.append(
         "Reports come as text or with `--format json`; progress and colours only on a terminal.\n"
+        "`NO_COLOR` in the environment leaves out colours, and `CAPSMITH_PROGRESS=lines` prints\n"
+        "progress as lines that stay on the screen, for screen readers.\n"
     )
     parts += [_section(each) for each in _below(context)]
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Print reports and data as text, JSON, SARIF, JUnit, HTML or Markdown. No other module prints.
+"""Print reports and data as text, JSON, SARIF, JUnit, HTML or Markdown. No other module does.
 
 Results go to standard output in a single format; progress and fatal errors go to standard error, so
 the output of ``--format json`` can always be parsed.  Everything that comes from a file, a name or
@@ -8,11 +8,11 @@ could rewrite the terminal.
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -24,9 +24,6 @@ from capsmith.report import Outcome, Report, RuntimeOutcome
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from threading import Lock
-
-    from rich.status import Status
 
     from capsmith.judge.release.model import Verdict
     from capsmith.judge.running.model import CheckResult
@@ -47,7 +44,8 @@ _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 class Console:
     """Printer of results in one format to one stream, with colours only on a terminal.
 
-    ``format`` is the value of the option ``--format``; ``out`` is standard output by default.
+    The environment variable ``NO_COLOR``, set to anything, leaves them out.  ``format`` is the
+    value of the option ``--format``; ``out`` is standard output by default.
     ``verbose`` lists every changed file, not only the files that need attention.
     """
 
@@ -55,6 +53,8 @@ class Console:
         self._format = format
         self._out = out if out is not None else sys.stdout
         self._verbose = verbose
+        # None lets click decide: it prints colours on a terminal.
+        self._color = False if os.environ.get("NO_COLOR") else None
 
     def print_report(
         self, report: Report, done: str, facts: Mapping[str, Any] | None = None
@@ -126,7 +126,13 @@ class Console:
             click.echo(make_printable(text), file=sys.stderr)
 
     def show_working(self, text: str) -> AbstractContextManager[None]:
-        """Return a context manager that shows ``text`` on standard error, if that is a terminal."""
+        """Return a context manager that shows ``text``, and how far the work inside it is.
+
+        It writes to standard error, and only if that is a terminal.
+        """
+        # Imported here, because commands that are short show nothing.
+        from capsmith.working import show_working
+
         return show_working(make_printable(text))
 
     def print_step(self, text: str) -> None:
@@ -236,8 +242,8 @@ class Console:
             self._line(click.style(_patch_line(line), fg=_DIFF_COLOURS.get(line[:1])))
 
     def _line(self, text: str, format: str | None = None) -> None:
-        # click removes colours if the stream is not a terminal.
-        click.echo(self._encodable(text, format or self._format), file=self._out)
+        line = self._encodable(text, format or self._format)
+        click.echo(line, file=self._out, color=self._color)
 
     def _encodable(self, text: str, format: str) -> str:
         """Return ``text`` with characters escaped that the stream cannot encode."""
@@ -324,60 +330,3 @@ def convert_finding(finding: Finding) -> Mapping[str, Any]:
         "line": finding.location.line,
         "column": finding.location.column,
     }
-
-
-DELAY_SECONDS: Final = 1.0
-
-
-@contextlib.contextmanager
-def show_working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
-    """Return a context manager that shows ``text`` on standard error and removes it on exit.
-
-    The text appears after ``delay`` seconds, and only on a terminal.
-    """
-    # In a log, the line and its control characters would remain.
-    if not sys.stderr.isatty():
-        yield
-        return
-    # Imported here, so that a run in a pipe does not import it.
-    import threading
-
-    shown = _Shown(text, threading.Lock())
-    timer = threading.Timer(delay, shown.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        shown.stop()
-
-
-class _Shown:
-    """A line with a spinner; once stopped, it stays hidden."""
-
-    def __init__(self, text: str, lock: Lock) -> None:
-        self._text = text
-        self._lock = lock
-        self._status: Status | None = None
-        self._has_ended = False
-
-    def start(self) -> None:
-        # Imported here, in the timer's thread, so that a run of less than a second does not import
-        # it.
-        from rich.console import Console
-        from rich.status import Status
-        from rich.text import Text
-
-        # The timer's thread may get here just as the block ends: without the lock and the flag, the
-        # line would appear after its removal and remain.
-        with self._lock:
-            if not self._has_ended:
-                self._status = Status(Text(self._text), console=Console(stderr=True))
-                self._status.start()
-
-    def stop(self) -> None:
-        with self._lock:
-            self._has_ended = True
-            if self._status is not None:
-                self._status.stop()

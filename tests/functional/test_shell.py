@@ -17,7 +17,7 @@ from capsmith_runtime.version import __version__ as runtime_version
 
 WORK = """
 import sys
-from capsmith.console import show_working
+from capsmith.working import show_working
 with show_working("Generating [bold]acme", delay=float(sys.argv[1])):
     sys.stdin.readline()
 print("done")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.terminal import on_terminal
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,6 +79,43 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def make_wheel(folder: Path, name: str) -> str:
+    """Write a package without modules, and return its line in a file of requirements."""
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+    files = {
+        "METADATA": metadata,
+        "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "",
+    }
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for each, text in files.items():
+            wheel.writestr(f"{name}-1.0.dist-info/{each}", text)
+    return f"{name}==1.0 --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+
+
+@pytest.mark.parametrize("is_intact", [True, False], ids=["intact", "tampered"])
+def test_a_terminal_shows_how_far_the_installation_is(tmp_path: Path, is_intact: bool) -> None:
+    lines = "".join(make_wheel(tmp_path, name) for name in ("alpha", "beta"))
+    if not is_intact:
+        (tmp_path / "beta-1.0-py3-none-any.whl").write_bytes(b"other")
+    pinned = tmp_path / "pinned.txt"
+    pinned.write_text(lines)
+    # The functions without a task, which would create an environment first.
+    functions, _, _ = (ROOT / "dev").read_text(encoding="utf-8").partition("\ntask=")
+    script = f'{functions}\ninstall_pinned "$1" "$2"; echo "the task runs"'
+    places = {"PIP_FIND_LINKS": str(tmp_path), "PIP_TARGET": str(tmp_path / "installed")}
+    with on_terminal(
+        ["sh", "-c", script, "sh", sys.executable, str(pinned)], {**places, "PIP_NO_INDEX": "1"}
+    ) as terminal:
+        terminal.read_rest()
+        code = terminal.process.wait()
+    assert "\x1b[K  package 1 of 2: alpha-1.0" in terminal.shown
+    assert "\x1b[K  package 2 of 2: beta-1.0" in terminal.shown
+    assert ("the task runs" in terminal.shown) is is_intact
+    assert (code == 0) is is_intact
+
+
 @pytest.mark.parametrize(
     "command",
     [["sh", "dev", "docs"], ["make", "docs"], ["make", "docs", f"PYTHON={sys.executable}"]],
@@ -93,3 +134,5 @@ def test_the_chosen_python_is_not_passed_on(checkout: Path, command: list[str]) 
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "python: its own\n" in done.stdout
+    # Without a terminal only the first line says that an environment is created.
+    assert done.stderr in ("creating build/docs-venv\n", "")

@@ -106,8 +106,8 @@ def _table(judged: Sequence[tuple[Provider, FieldRelease]]) -> Iterator[str]:
 
 
 def _list_contracts(release: FieldRelease) -> list[str]:
-    """Return the contracts of the CRDs and of the release series, oldest first."""
-    return sorted({*release.labels, *([release.series] if release.series else [])})
+    """Return the contracts that core finds in labels; without labels, that of the series."""
+    return sorted(release.labels) or [release.series] * bool(release.series)
 
 
 def _section(provider: Provider, release: FieldRelease) -> str:

@@ -28,6 +28,7 @@ from capsmith.blueprint.filters import FILTERS
 from capsmith.blueprint.plan import PlannedFile
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.errors import BlueprintError
+from capsmith.progress import track
 from capsmith.safetext import SafeText
 from capsmith.tree import FileTree, GeneratedFile
 
@@ -235,7 +236,9 @@ def render(
     """
     environment = make_environment(sources, cache, key)
     formatter = Formatter(cache)
-    return FileTree.of([_render(file, environment, sources, formatter) for file in files])
+    return FileTree.of(
+        [_render(file, environment, sources, formatter) for file in track("rendering file", files)]
+    )
 
 
 def _render(

@@ -81,7 +81,8 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     given = {name: value for name, value in options.items() if value is not None}
     console = Console(format_)
     try:
-        with console.show_working(f"Verifying {', '.join(map(str, paths))}"):
+        name = str(paths[0]) if len(paths) == 1 else f"{len(paths)} paths"
+        with console.show_working(f"Verifying {name}"):
             verdict = run_verify(paths, VerifyRequest(**given))
     except ValueError as error:
         raise click.UsageError(str(error)) from None

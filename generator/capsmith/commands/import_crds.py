@@ -16,6 +16,7 @@ from capsmith.importing.report import collect_facts, find_malformed, report_diff
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, build
 from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted
+from capsmith.progress import track
 from capsmith.report import Report
 from capsmith.workspace.files import create_file
 from capsmith.workspace.hold import convert_disk_errors
@@ -152,7 +153,7 @@ def _read(
     """
     manifests: list[Manifest] = []
     findings: list[Finding] = []
-    for file in _files(paths):
+    for file in track("reading file", tuple(_files(paths))):
         text = read_document(file, limit=4 * MAX_CHARACTERS)
         if not _is_needed(file, text):
             continue

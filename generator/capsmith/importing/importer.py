@@ -24,6 +24,7 @@ from capsmith.importing.source import IDENTITY, SourceCrd, describe_credentials
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.output.crd import build_crd
+from capsmith.progress import track
 from capsmith.provider.build import build_provider
 from capsmith.provider.described_kinds import MACHINES, MANAGED
 from capsmith.provider.model import Component, Provider
@@ -92,7 +93,11 @@ def import_crds(
         data = convert_to_plain_data(data)
         checked, further = remove_refused(data, contracts)
         refusals, generated = (*refusals, *further), _generated(checked, contracts)
-    crds = [_compared(crd, source, generated, skeleton) for source in sources for crd in source.all]
+    crds = [
+        _compared(crd, source, generated, skeleton)
+        for source in track("comparing kind", sources)
+        for crd in source.all
+    ]
     return Imported(dump_provider_yaml(data), tuple(crds), refusals, head.corrected)
 
 

@@ -15,6 +15,7 @@ from capsmith.judge.release.targets import Core, choose, filter_installable, for
 from capsmith.manifests.bundle import Artefact, Bundle, Installed, find_roles, split
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import list_of, text_of
+from capsmith.progress import track
 
 _BESIDE = "CC-01"
 """Id of the rule that requires metadata.yaml next to the components file."""
@@ -30,7 +31,7 @@ def judge(
     merged: dict[ReleaseViolation, tuple[Core, ...]] = {}
     bundles = list(split(release.manifests, {}))
     installed = Installed(tuple(manifest for bundle in bundles for manifest in bundle.objects))
-    for bundle in bundles:
+    for bundle in track("judging release", bundles):
         whole = replace(bundle, installed=installed)
         for violation in _of_bundle(whole, release, contracts, options):
             key = violation._replace(cores=())
@@ -95,7 +96,7 @@ def _of_bundle(
             if (choice := choose(crd, core)).contract == version
         }
         chosen = replace(bundle, judged=judged)
-        for rule in contract.rules.values():
+        for rule in track(f"contract {version}, rule", contract.rules.values()):
             if rule.check is not None and _concerns(rule, speaking):
                 yield from _of_rule(rule, chosen, contract, speaking, release)
 

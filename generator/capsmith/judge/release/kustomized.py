@@ -11,6 +11,7 @@ from capsmith.errors import UnreadableInput
 from capsmith.judge.release.release import substitute
 from capsmith.manifests.kustomize import Kustomizations, build
 from capsmith.manifests.parse import Manifest, mapping_of, read_substituted, text_of
+from capsmith.progress import track
 
 ORIGIN = "config.kubernetes.io/origin"
 _NOT_IN_MEMORY = ("patchesJson6902", "replacements", "vars", "transformers", "helmCharts")
@@ -54,9 +55,9 @@ def build_with_kustomize(
     tree = Kustomizations(manifests)
     builder = _TreeBuilder(tree, run, read, manifests)
     roots, others = _split_roots(tree)
-    for root in roots:
+    for root in track("building kustomization", roots):
         builder.build(root)
-    for root in others:
+    for root in track("looking at kustomization", others):
         builder.build_or_note(root)
     # A file of a kustomization that is not built is no part of the release, either.
     done = builder.done | builder.left_out

@@ -24,6 +24,7 @@ from capsmith.manifests.variables import (
     parse_pieces,
     remove_blanks,
 )
+from capsmith.progress import track
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.layout import find_nearest_mark
 
@@ -193,7 +194,7 @@ def read_release(files: Iterable[SourceFile]) -> ReleaseFiles:
     release = ReleaseFiles()
     manifests: list[Manifest] = []
     findings: list[Finding] = []
-    for file in files:
+    for file in track("reading file", tuple(files)):
         found, wrong, text = _read(file)
         release.texts[file.name] = text
         if file.alone:

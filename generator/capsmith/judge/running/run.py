@@ -52,11 +52,12 @@ def run_checks(
     try:
         with _requests("the run cannot start", _PERMISSIONS):
             session.start()
-        for check in checks:
-            if selection.includes(check, rules):
-                result = _result(session, check, rules)
-                done(result)
-                results.append(result)
+        selected = [check for check in checks if selection.includes(check, rules)]
+        for number, check in enumerate(selected, 1):
+            progress(f"check {number} of {len(selected)}: {check.title}")
+            result = _result(session, check, rules)
+            done(result)
+            results.append(result)
     finally:
         with ExitStack() as ends:
             left = f"objects of the run are left in namespace {session.namespace}"

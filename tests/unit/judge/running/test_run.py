@@ -102,6 +102,13 @@ def test_a_violation_says_where_and_why() -> None:
     assert result.links == (RULES[MUST].source,)
 
 
+def test_progress_says_which_of_the_selected_checks_runs() -> None:
+    checks = [check(name="one"), check(None, "XX-99", name="of-no-contract"), check(name="two")]
+    told: list[str] = []
+    run_checks(session(), checks, RULES, progress=told.append)
+    assert told[:2] == ["check 1 of 2: It works.", "check 2 of 2: It works."]
+
+
 def test_a_check_runs_only_if_its_contract_has_a_rule_and_it_is_selected() -> None:
     checks = [
         check(name="one"),

@@ -180,9 +180,10 @@ def _build(go: str, module: Module, target: Path, progress: Progress, root: Path
     folder = root / module.folder
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        for binary in module.binaries:
+        for number, binary in enumerate(module.binaries, 1):
             began = time.monotonic()
-            progress(f"{module.folder}: building {binary.name}")
+            total = len(module.binaries)
+            progress(f"{module.folder}: building {binary.name}, {number} of {total}")
             output = ["-o", str(scratch / binary.name), binary.package]
             flags = ["-mod=readonly", _WITHOUT_DWARF, "-ldflags", binary.ldflags, *module.flags]
             _run([go, "build", *flags, *output], folder, is_static=module.is_static)

@@ -1,0 +1,77 @@
+"""How far long work is: code that goes through many items says so, and a console may listen.
+
+Without a listener nothing is kept, and work is as fast as before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Progress:
+    """The steps of running work, the outermost first.  Another thread may describe them."""
+
+    def __init__(self) -> None:
+        self._steps: list[_Step] = []
+
+    def describe(self) -> str:
+        """Return for example ``reading file 3 of 48``, or an empty string."""
+        # The list may change while it is read, so a copy is described.
+        return ", ".join(step.describe() for step in tuple(self._steps))
+
+    @contextlib.contextmanager
+    def begin(self, name: str, total: int) -> Iterator[_Step]:
+        """Return a context manager for a step that goes through ``total`` items."""
+        step = _Step(name, total)
+        self._steps.append(step)
+        try:
+            yield step
+        finally:
+            # A generator that was not used up may end later than the steps around it.
+            with contextlib.suppress(ValueError):
+                self._steps.remove(step)
+
+
+class _Step:
+    __slots__ = ("name", "number", "total")
+
+    def __init__(self, name: str, total: int) -> None:
+        self.name = name
+        self.number = 0
+        self.total = total
+
+    def describe(self) -> str:
+        return f"{self.name} {self.number} of {self.total}"
+
+
+_LISTENER: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+@contextlib.contextmanager
+def listen() -> Iterator[Progress]:
+    """Return a context manager that collects the progress of the code inside it."""
+    progress = Progress()
+    token = _LISTENER.set(progress)
+    try:
+        yield progress
+    finally:
+        _LISTENER.reset(token)
+
+
+def track(name: str, items: Collection[T]) -> Iterator[T]:
+    """Yield the items, and report which of them is being worked on.
+
+    ``name`` says what is done with one of them, such as ``reading file``.
+    """
+    progress = _LISTENER.get()
+    if progress is None or len(items) < 2:
+        yield from items
+        return
+    with progress.begin(name, len(items)) as step:
+        for step.number, item in enumerate(items, 1):
+            yield item

@@ -1,0 +1,65 @@
+"""Commands on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+_NONE: Mapping[str, str] = {}
+
+
+class Terminal:
+    """A process on a pseudo-terminal, and all that it has shown."""
+
+    def __init__(self, keyboard: int, process: subprocess.Popen[bytes]) -> None:
+        self._keyboard = keyboard
+        self.process = process
+        self.shown = ""
+
+    def wait_for(self, holds: Callable[[str], bool]) -> None:
+        """Read until something holds for what was shown."""
+        while not holds(self.shown):
+            self.shown += os.read(self._keyboard, 65536).decode()
+
+    def read_rest(self) -> None:
+        """Read until no process has the terminal any more."""
+        # Linux reports the end as an error of the device.
+        with suppress(OSError):
+            while more := os.read(self._keyboard, 65536):
+                self.shown += more.decode()
+
+    def press_enter(self) -> None:
+        os.write(self._keyboard, b"\n")
+
+
+@contextmanager
+def on_terminal(command: list[str], variables: Mapping[str, str] = _NONE) -> Iterator[Terminal]:
+    """Run a command on a terminal of 60 columns."""
+    keyboard, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    # Input must not appear among the output.
+    settings = termios.tcgetattr(terminal)
+    settings[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSANOW, settings)
+    unset = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "CAPSMITH_PROGRESS"}
+    inherited = {name: value for name, value in os.environ.items() if name not in unset}
+    process = subprocess.Popen(
+        command,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**inherited, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **variables},
+    )
+    os.close(terminal)
+    try:
+        yield Terminal(keyboard, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(keyboard)
