@@ -173,7 +173,9 @@ def check_life(session: Session, result: CheckResult) -> None:
     found = [next(e for e in life.changes if e.what.startswith(each)) for each in milestones]
     assert [each.seconds for each in found] == sorted(each.seconds for each in found)
     writers = [each.writer for each in found]
-    assert (writers[0], writers[1], writers[4]) == ("capsmith", "capi-manager", "")
+    assert "capsmith" in writers[0]
+    assert "capi-manager" in writers[1]
+    assert writers[4] == ""
     assert writers[2] == writers[3] != ""
     assert any(each.path == "status.conditions[Ready]" for each in life.changes)
 
