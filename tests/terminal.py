@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -19,20 +20,22 @@ class Terminal:
 
     def __init__(self, keyboard: int, process: subprocess.Popen[bytes]) -> None:
         self._keyboard = keyboard
+        # One read may end in the middle of a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self.process = process
         self.shown = ""
 
     def wait_for(self, holds: Callable[[str], bool]) -> None:
         """Read until something holds for what was shown."""
         while not holds(self.shown):
-            self.shown += os.read(self._keyboard, 65536).decode()
+            self.shown += self._decoder.decode(os.read(self._keyboard, 65536))
 
     def read_rest(self) -> None:
         """Read until no process has the terminal any more."""
         # Linux reports the end as an error of the device.
         with suppress(OSError):
             while more := os.read(self._keyboard, 65536):
-                self.shown += more.decode()
+                self.shown += self._decoder.decode(more)
 
     def press_enter(self) -> None:
         os.write(self._keyboard, b"\n")
