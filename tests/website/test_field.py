@@ -116,7 +116,7 @@ def test_only_facts_are_on_the_page() -> None:
         if any(each.covers(release.repository, finding.rule, finding.message) for each in facts)
     ]
     assert sorted(items) == sorted(covered)
-    assert len(items) > 20
+    assert items
 
 
 def test_each_review_has_a_reason_and_a_release() -> None:
