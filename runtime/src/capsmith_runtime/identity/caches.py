@@ -90,7 +90,7 @@ class IdentityCaches:
         yield from dict.fromkeys(chain.from_iterable(keys))
 
     def find_source_keys(self, identity: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key of the identity from which another one is derived."""
+        """Yield the BY_IDENTITY index keys of the identities from which another one is derived."""
         return references.find_source_keys(self.kinds, identity)
 
     def find_chain(self, identity: str) -> list[str]:

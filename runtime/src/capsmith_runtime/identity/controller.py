@@ -19,7 +19,7 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.errors import ForbiddenError, NotFoundError
 from capsmith_runtime.identity.caches import IdentityCaches, secret_value
 from capsmith_runtime.identity.kinds import IdentityKind
-from capsmith_runtime.identity.references import identity_value
+from capsmith_runtime.identity.references import create_sources_record, identity_value
 from capsmith_runtime.identity.resolver import CredentialsResolver
 from capsmith_runtime.identity.secrets import BY_FINALIZER, finalizer_value
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, key_of
@@ -110,10 +110,23 @@ class IdentityController:
         obj = patcher.obj
         if self._kind.refers_to_secret:
             await self._secrets.update_owners(obj)
+        if self._kind.sources and not isinstance(found, Waiting):
+            await self._record_sources(patcher, found)
         state = ready(True, constants.REASON_READY, "")
         if isinstance(found, Waiting):
             state = ready(False, found.reason, found.message)
         await patcher.write_conditions(state)
+
+    async def _record_sources(self, patcher: Patcher, credentials: Credentials) -> None:
+        """Record a complete chain, whose identities are kept even while one between is missing."""
+        sources: list[tuple[str, str]] = []
+        source = credentials.source
+        while source is not None:
+            sources.append((source.identity_kind, source.identity.rpartition("/")[2]))
+            source = source.source
+        name, value = create_sources_record(patcher.obj, sources)
+        if metadata.annotations(patcher.obj).get(name, "") != value:
+            await patcher.annotate(name, value)
 
 
 class IdentitySecretMetadata:

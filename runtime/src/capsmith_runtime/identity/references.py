@@ -8,6 +8,7 @@ the credentials with which a machine's infrastructure can be deleted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from capsmith_runtime.contract import metadata
@@ -30,11 +31,18 @@ def read_source(kind: IdentityKind, identity: JSON) -> Object:
 
 
 def find_source_keys(kinds: Iterable[IdentityKind], identity: JSON) -> Iterator[str]:
-    """Yield the index key of the identity from which ``identity``, of one of ``kinds``, derives."""
+    """Yield the index keys of the identities from which ``identity``, of one of ``kinds``, derives.
+
+    These are the one that its spec names, and those of its chain as last recorded: an identity
+    between them may be missing.
+    """
     kinds = tuple(kinds)
     kind = find_kind(kinds, identity)
-    if kind is not None:
-        yield from find_keys(kind.select_sources(kinds), read_source(kind, identity), identity)
+    if kind is None or not kind.sources:
+        return
+    direct = find_keys(kind.select_sources(kinds), read_source(kind, identity), identity)
+    recorded = (find_keys(kinds, each, identity) for each in _read_sources_record(identity))
+    yield from dict.fromkeys(chain(direct, chain.from_iterable(recorded)))
 
 
 def find_kind(kinds: Iterable[IdentityKind], reference: Object) -> IdentityKind | None:
@@ -80,6 +88,22 @@ def create_record(obj: JSON, reference: Object) -> Mapping[str, str]:
     return {_annotation(obj): value}
 
 
-def _annotation(obj: JSON) -> str:
+def create_sources_record(identity: JSON, sources: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Return name and value of the annotation that records the chain of an identity.
+
+    ``sources`` are the kinds and names of all identities from which it is derived.
+    """
+    return _annotation(identity, "sources"), ",".join(f"{kind}/{name}" for kind, name in sources)
+
+
+def _read_sources_record(identity: JSON) -> Iterator[Object]:
+    for entry in (
+        metadata.annotations(identity).get(_annotation(identity, "sources"), "").split(",")
+    ):
+        kind, _, name = entry.partition("/")
+        yield {"kind": kind, "name": name}
+
+
+def _annotation(obj: JSON, name: str = "identity") -> str:
     group = metadata.text(obj, "apiVersion").partition("/")[0]
-    return f"{group}/identity"
+    return f"{group}/{name}"

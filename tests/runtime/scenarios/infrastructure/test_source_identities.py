@@ -178,6 +178,51 @@ class TestSourceIdentities(IdentityConformance):
         assert env.is_gone(env.cluster_kind, cluster)
 
     @scenario
+    async def test_sources_are_kept_while_a_role_between_them_is_missing(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A user may remove the finalizer of a role, or replace the role."""
+        _insert_role(env, "middle")
+        (secret,) = (each for each in env.api.all("Secret") if "username" in each["data"])
+        cluster = await env.running_cluster()
+        middle = NamespacedName("", "middle")
+        await env.eventually("it is kept", lambda: _finalizers(env, BASE, NAME))
+        await env.quiet()
+        role = env.api.find(kind_name(env), middle)
+        assert role is not None
+        env.api.change(kind_name(env), middle, {"metadata": {"finalizers": None}})
+        env.api.remove(kind_name(env), middle)
+        key = NamespacedName(secret["metadata"]["namespace"], secret["metadata"]["name"])
+        for kind, name in ((BASE, NAME), ("Secret", key)):
+            env.api.remove(kind, name)
+        await env.quiet()
+        assert env.api.find(BASE, NAME) is not None
+        assert env.api.find("Secret", key) is not None
+
+        env.api.remove(env.cluster_kind.resource.kind, cluster)
+        await env.quiet()
+        env.api.add(copy_of(role))
+        await env.eventually("all is gone", lambda: env.api.find(BASE, NAME) is None)
+        await env.eventually("the Secret too", lambda: env.api.find("Secret", key) is None)
+        assert env.is_gone(env.cluster_kind, cluster)
+
+    @pytest.mark.parametrize("record", ["Nonsense/nimbus", "nimbus", "/,,Nonsense", "a/b/c"])
+    @scenario
+    async def test_a_record_that_a_user_has_written_is_replaced(
+        self, env: InfrastructureEnvironment, record: str
+    ) -> None:
+        """It names no identity, or one of an unknown kind."""
+        await env.running_cluster()
+        await env.quiet()
+        group = env.cluster_kind.resource.group
+        change = {"metadata": {"annotations": {f"{group}/sources": record}}}
+        env.api.change(kind_name(env), NAME, change)
+        await env.eventually(
+            "it is replaced",
+            lambda: _annotation(env, f"{group}/sources") == f"{BASE}/nimbus",
+        )
+
+    @scenario
     async def test_a_former_source_is_free(self, env: InfrastructureEnvironment) -> None:
         _insert_role(env, "middle")
         await env.running_cluster()
@@ -228,6 +273,14 @@ def _message(obj: JSON) -> str:
     found: list[Any] = obj["status"]["conditions"]
     (message,) = (each["message"] for each in found if each["type"] == "Ready")
     return str(message)
+
+
+def _annotation(env: InfrastructureEnvironment, name: str) -> str | None:
+    """Return an annotation of the role that clusters use."""
+    role = env.api.find(kind_name(env), NAME)
+    assert role is not None
+    found: str | None = role["metadata"].get("annotations", {}).get(name)
+    return found
 
 
 def _finalizers(env: InfrastructureEnvironment, kind: str, key: NamespacedName) -> list[str]:
