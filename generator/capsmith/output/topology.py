@@ -70,14 +70,17 @@ _CLASS_SCHEMA = (
     "exclusiveMinimum",
     "maximum",
     "exclusiveMaximum",
+    "minItems",
+    "maxItems",
+    "required",
 )
-"""Schema keywords that the variable of a ClusterClass supports for scalars."""
+"""Schema keywords that the variable of a ClusterClass supports, beside those with schemas."""
 _SCALARS = ("string", "integer", "number", "boolean")
 _RESERVED = frozenset({"builtin"})
 
 
 class ClassVariable(NamedTuple):
-    """A ClusterClass variable that sets a required scalar field of a template."""
+    """A ClusterClass variable that sets a required field of a template."""
 
     name: str
     schema: Mapping[str, Any]
@@ -92,6 +95,11 @@ class ClassVariable(NamedTuple):
     def field(self) -> str:
         """Return the name of the kind's field that the variable sets."""
         return self.path.rpartition("/")[2]
+
+    @property
+    def is_scalar(self) -> bool:
+        """Return whether the value fits on the line of its key."""
+        return not isinstance(self.value, list | Mapping)
 
 
 class Own(NamedTuple):
@@ -384,16 +392,36 @@ def _variables(
     return tuple(
         ClassVariable(
             name=_variable_name(field, resource, shared),
-            schema=escape_dollars(
-                {key: field.schema[key] for key in _CLASS_SCHEMA if key in field.schema}
-            ),
+            schema=escape_dollars(_select_class_schema(field.schema)),
             value=_value(field, resource),
             template=template,
             path=f"/spec/template/spec/{field.name}",
         )
         for field in resource.spec_fields
-        if field.required and field.schema.get("type") in _SCALARS
+        if field.required and _is_expressible(field.schema)
     )
+
+
+def _is_expressible(schema: Any) -> bool:
+    """Return whether the variable of a ClusterClass can have such a value."""
+    if not isinstance(schema, Mapping):
+        return False
+    if schema.get("type") == "array":
+        return _is_expressible(schema.get("items"))
+    if schema.get("type") == "object" and schema.get("properties"):
+        return all(map(_is_expressible, schema["properties"].values()))
+    return schema.get("type") in _SCALARS
+
+
+def _select_class_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    found = {key: schema[key] for key in _CLASS_SCHEMA if key in schema}
+    if "items" in schema:
+        found["items"] = _select_class_schema(schema["items"])
+    if "properties" in schema:
+        found["properties"] = {
+            name: _select_class_schema(below) for name, below in schema["properties"].items()
+        }
+    return found
 
 
 def _variable_name(field: Field, resource: Resource, shared: frozenset[str]) -> str:

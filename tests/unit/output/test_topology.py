@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
+from capsmith.commands.build import build_checked
+from capsmith.findings import Severity
 from capsmith.output.reference import list_field_rows
 from capsmith.output.topology import build_topology, escape_dollars, sample_spec
 from capsmith.provider.model import (
@@ -69,6 +73,32 @@ def test_required_scalars_are_variables_of_the_class() -> None:
     assert cores.schema == {"type": "integer", "minimum": 2}
     assert pattern.schema["pattern"] == "^a$$$$"
     assert cores.template.role is Role.INFRA_MACHINE_TEMPLATE
+
+
+def test_required_lists_and_objects_are_variables_of_the_class() -> None:
+    disk = {"type": "object", "properties": {"gib": {"type": "integer", "multipleOf": 2}}}
+    fields = (
+        field("disks", type="array", minItems=1, items={**disk, "required": ["gib"]}),
+        field("labels", type="object", additionalProperties={"type": "string"}),
+        field("port", **{"x-kubernetes-int-or-string": True}),
+    )
+    component, made = with_machine_fields(*fields)
+    (disks,) = build_topology(component, made).machine_variables
+    item = {"type": "object", "required": ["gib"], "properties": {"gib": {"type": "integer"}}}
+    assert disks.schema == {"type": "array", "minItems": 1, "items": item}
+    assert disks.path == "/spec/template/spec/disks"
+    assert not disks.is_scalar
+
+    built, findings = build_checked(made._replace(components=(component,)), None)
+    assert built is not None
+    assert not [each for each in findings if each.severity is Severity.ERROR]
+    (cluster,) = (
+        document
+        for document in yaml.safe_load_all(built["templates/cluster-template-topology.yaml"].text)
+        if document["kind"] == "Cluster"
+    )
+    given = {"name": "disks", "value": [{"gib": 2}]}
+    assert given in cluster["spec"]["topology"]["variables"]
 
 
 def test_names_that_two_kinds_or_core_use_carry_their_kind() -> None:
