@@ -57,7 +57,8 @@ class DnsSubdomain(_Checked):
 class FinalizerName(_Checked):
     """The name of a finalizer: an RFC 1123 subdomain, with or without a slash and a label.
 
-    The API server accepts at most 63 characters without a slash, and behind one.
+    The API server accepts at most 63 characters in a name without a slash, and at most 63 after a
+    slash.
     """
 
     form = re.compile(rf"{DnsSubdomain.form.pattern}(/{DnsLabel.form.pattern})?")

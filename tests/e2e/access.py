@@ -16,7 +16,7 @@ from capsmith import resources
 from capsmith.clusters.processes.audit import ResourceAttributes, count_requests
 from capsmith.clusters.processes.cluster import ManagementCluster
 from capsmith.clusters.processes.kube import JSON
-from capsmith.contract.access import CoreManager, load_access, series_order
+from capsmith.contract.access import CoreManager, load_access, rank_core_series
 from capsmith.contract.model import AuditedTest
 from capsmith.manifests.crds import guess_role
 from tests.e2e.harness.provider import ProviderUnderTest
@@ -88,8 +88,8 @@ def check_shown(
 
 def series_between(first: str, last: str) -> list[str]:
     """All series of core from one to another, in any order."""
-    low, high = sorted(map(series_order, (first, last)))
-    return [each for each in ALL if low <= series_order(each) <= high]
+    low, high = sorted(map(rank_core_series, (first, last)))
+    return [each for each in ALL if low <= rank_core_series(each) <= high]
 
 
 def _check_wildcards(management: ManagementCluster, names: set[str]) -> None:

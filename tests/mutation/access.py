@@ -15,8 +15,8 @@ from capsmith.manifests.permissions import (
     find_manager_grants,
     find_managers,
     find_missing,
-    grants_of,
     is_subject,
+    list_grants,
 )
 from tests.mutation.mutants import (
     Document,
@@ -150,7 +150,7 @@ def _without(
     mutants = [
         _narrowed(role, group, resource, verbs)
         for role in roles
-        if any(grant.covers(group, resource, verb) for grant in grants_of(role) for verb in verbs)
+        if any(grant.covers(group, resource, verb) for grant in list_grants(role) for verb in verbs)
     ]
     if mutants:
         yield together(f"no {', '.join(verbs)} on {resource}.{group}", *mutants)

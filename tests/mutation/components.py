@@ -7,7 +7,7 @@ from typing import Any
 
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest
-from capsmith.manifests.permissions import arguments, find_managers
+from capsmith.manifests.permissions import find_managers, list_arguments
 from tests.mutation.mutants import (
     Document,
     Mutant,
@@ -106,7 +106,7 @@ def cluster_scoped_prefix(site: Site) -> Iterator[Mutant]:
 def manager_arguments(site: Site) -> Iterator[Mutant]:
     for manifest in find_managers(site.bundle):
         for argument in site.params.arguments:
-            if not any(given.startswith(argument) for given in arguments(manifest)):
+            if not any(given.startswith(argument) for given in list_arguments(manifest)):
                 continue
 
             def edit(document: Document, argument: str = argument) -> None:

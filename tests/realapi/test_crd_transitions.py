@@ -17,7 +17,7 @@ from capsmith.commands.upgrade import apply_request
 from capsmith.findings import has_errors
 from capsmith.output.webhooks import list_converted_resources
 from capsmith.provider.model import Provider
-from capsmith.provider.versions import series_order
+from capsmith.provider.versions import rank_series
 from capsmith.provider_upgrade.request import UpgradeRequest
 from tests.realapi.crd_lineage import check_labels, crds_of, migrated, removed, upgraded
 
@@ -66,8 +66,8 @@ def _edit(edit: Callable[[Data], None]) -> Move:
             {"name": each} if isinstance(each, str) else each for each in data["apiVersions"]
         ]
         edit(data)
-        newest = max(data["releases"], key=series_order)
-        data["releases"][f"v0.{series_order(newest)[1] + 1}"] = max(data["contracts"])
+        newest = max(data["releases"], key=rank_series)
+        data["releases"][f"v0.{rank_series(newest)[1] + 1}"] = max(data["contracts"])
         fresh = yaml.safe_dump(data, sort_keys=False)
         return _valid(load_text(fresh, FILE), text)
 

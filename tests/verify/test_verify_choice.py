@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from capsmith.judge.release.targets import Core, choose, format_span, kubernetes_order
+from capsmith.judge.release.targets import Core, choose, format_span, rank_kubernetes_version
 from tests.verify.places import run
 from tests.verify.releases import crd, ids, read_crd, violations, write
 
@@ -30,7 +30,7 @@ def test_choice(labels: dict[str, str], core: Core, expected: tuple[str, str]) -
 
 def test_order_of_versions() -> None:
     names = ["v1alpha1", "v2", "foo", "v1beta2", "v1", "v1beta10", "v2alpha1"]
-    assert sorted(names, key=kubernetes_order) == [
+    assert sorted(names, key=rank_kubernetes_version) == [
         *("foo", "v1alpha1", "v2alpha1", "v1beta2", "v1beta10", "v1", "v2"),
     ]
 

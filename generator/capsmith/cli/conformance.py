@@ -69,7 +69,12 @@ if TYPE_CHECKING:
     multiple=True,
     help="Objects to apply first, such as identities and their Secrets.",
 )
-@click.option("--version", "release_version", metavar="TAG", help="The version of the release.")
+@click.option(
+    "--version",
+    "release_version",
+    metavar="TAG",
+    help="The version of the release, such as v1.2.0.",
+)
 @click.option("--role", "roles", metavar="KIND=ROLE", multiple=True, help="The role of a kind.")
 @click.option(
     "--select", metavar="IDS", multiple=True, help="Run only these checks or rules: IM,SM-08."

@@ -229,7 +229,7 @@ def status(name: str | None, format_: str) -> int:
 
 @lab.command()
 @click.argument("component", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Show new lines until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Keep showing new lines until Ctrl-C.")
 @_name_option
 @handle_exit
 def logs(component: str | None, follow: bool, name: str | None) -> int:

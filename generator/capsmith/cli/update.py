@@ -32,7 +32,7 @@ def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--release",
             metavar="SERIES",
-            help="The release series of the change [default: the next].",
+            help="The release series that gets the change [default: the next].",
         ),
         click.option(
             "--drop-api-version",

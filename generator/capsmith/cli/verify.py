@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     multiple=True,
     help="The role of a kind, such as InfraMachine, or none.",
 )
-@click.option("--version", "release", metavar="TAG", help="The version of the release.")
+@click.option(
+    "--version", "release", metavar="TAG", help="The version of the release, such as v1.2.0."
+)
 @click.option("--advice", is_flag=True, help="Also report violations that break nothing.")
 @click.option("--select", metavar="IDS", multiple=True, help="Report only these rules: CC,CRD-02.")
 @click.option("--ignore", metavar="IDS", multiple=True, help="Do not report these rules.")

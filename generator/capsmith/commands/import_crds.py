@@ -61,7 +61,7 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     found += [
         Finding(
             "import-series",
-            f"metadata.yaml has {contract} for {series}, which the labels of the CRDs do not have",
+            f"metadata.yaml has {contract} for {series}, but no label of the CRDs names it",
             Location(str(output)),
             Severity.WARNING,
             "Correct `releases` in the file if the CRDs follow that contract.",

@@ -128,8 +128,8 @@ def _facts(
     if step is None:
         return None
     paths, manifests = _author_files(repository, lock, plan)
-    hands = list_manual_steps(loaded.provider, step, paths, manifests)
-    return describe_upgrade(loaded.provider, step, hands, in_place=request.keep_api_version)
+    manual_steps = list_manual_steps(loaded.provider, step, paths, manifests)
+    return describe_upgrade(loaded.provider, step, manual_steps, in_place=request.keep_api_version)
 
 
 def _author_files(

@@ -65,9 +65,9 @@ class ManagerAccess(NamedTuple):
 
     def is_in(self, series: str) -> bool:
         """Return whether release series ``series`` of core (``v1.11``) makes the requests."""
-        order = series_order(series)
-        is_too_old = bool(self.since) and order < series_order(self.since)
-        return not is_too_old and not (self.until and order > series_order(self.until))
+        order = rank_core_series(series)
+        is_too_old = bool(self.since) and order < rank_core_series(self.since)
+        return not is_too_old and not (self.until and order > rank_core_series(self.until))
 
 
 class AccessTable(NamedTuple):
@@ -81,7 +81,7 @@ class AccessTable(NamedTuple):
         return tuple(row for row in self.rows if row.is_in(series))
 
 
-def series_order(series: str) -> tuple[int, ...]:
+def rank_core_series(series: str) -> tuple[int, ...]:
     """Return a sort key for a release series such as ``v1.14``: major and minor number."""
     return tuple(int(part) for part in series.removeprefix("v").split("."))
 

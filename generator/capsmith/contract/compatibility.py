@@ -118,7 +118,5 @@ def _project(name: str, entries: list[SupportedEntry], file: str) -> Project:
             and each.run is not ReleaseTesting.SOURCE
             and name != "python"
         ):
-            raise make_error(
-                file, f"{name} {each.release} is run, so it has to name a patch release"
-            )
+            raise make_error(file, f"{name} {each.release} is run, so it must name a patch release")
     return Project(releases)

@@ -99,7 +99,7 @@ def _check_resource(
         path = f"src/{provider.package}/cloud.py"
         yield Finding(
             "import-provider-id",
-            f"{resource.kind}: spec.providerID has {limits}, which the ids in {path} have to meet",
+            f"{resource.kind}: spec.providerID has {limits}: the ids in {path} must comply",
             location,
             Severity.WARNING,
             "Correct the ids after `capsmith generate`; until then the tests of machines may fail.",

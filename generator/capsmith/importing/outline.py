@@ -14,7 +14,7 @@ from capsmith.manifests.crds import CrdVersion
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.provider.versions import series_order, version_order
+from capsmith.provider.versions import rank_api_version, rank_series
 from capsmith.safetext import DnsLabel, SeriesName, VersionName
 
 _AROUND_NAME = re.compile(r"^cluster-api-([a-z-]+-)??provider-|-system$")
@@ -69,7 +69,7 @@ class Outline(NamedTuple):
         return found
 
     def _versions(self) -> list[Any]:
-        newest = max((each.name for each in self.versions), key=version_order, default="")
+        newest = max((each.name for each in self.versions), key=rank_api_version, default="")
         usual = all(each.storage == (each.name == newest) for each in self.versions)
         entries: list[Any] = []
         for each in self.versions:
@@ -141,7 +141,7 @@ def decide_outline(
     # Without metadata, no earlier releases are known, so a first series is proposed.
     if not series:
         series = {"v0.1": max(followed)}
-    newest = max(series, key=series_order)
+    newest = max(series, key=rank_series)
     corrected = {} if series[newest] in followed else {newest: series[newest]}
     if corrected:
         series = {**series, newest: max(followed)}
@@ -162,7 +162,7 @@ def _contracts(
         if contract
     }
     if not served and series:
-        served = {series[max(series, key=series_order)]}
+        served = {series[max(series, key=rank_series)]}
     elif not served:
         served = {_by_shape(sources, contracts)}
     return tuple(sorted(served, reverse=True))
@@ -213,7 +213,7 @@ def _versions(
             deprecated.setdefault(version.name, Counter())[warning] += weight
             found = _contract(source, version, contracts)
             contract.setdefault(version.name, Counter())[found] += bool(found)
-    storage = max(stored, key=lambda name: (stored[name], version_order(name)), default="")
+    storage = max(stored, key=lambda name: (stored[name], rank_api_version(name)), default="")
     return tuple(
         Version(
             name,
@@ -222,7 +222,7 @@ def _versions(
             _most(contract[name], min(followed)),
             *_usual_deprecation(deprecated[name]),
         )
-        for name in sorted(served, key=version_order)
+        for name in sorted(served, key=rank_api_version)
     )
 
 
@@ -256,7 +256,7 @@ def _releases(metadata: Sequence[Manifest], contracts: Mapping[str, Contract]) -
             series, contract = f"v{major}.{minor}", text_of(entry, "contract")
             if SeriesName.form.fullmatch(series) and contract in contracts:
                 found[series] = contract
-    return dict(sorted(found.items(), key=lambda item: series_order(item[0])))
+    return dict(sorted(found.items(), key=lambda item: rank_series(item[0])))
 
 
 def _groups(sources: Sequence[SourceCrd]) -> dict[str, str]:

@@ -236,8 +236,8 @@ def _refers_to_identity(crd: Crd, role: str, contract: Contract) -> bool:
 def describe_credentials(crds: Iterable[Crd], contract: Contract, with_fields: bool) -> Any:
     """Return the value for the key ``credentials``, or None if there are no identities.
 
-    No CRD lists the keys of the Secrets, so the author has to add them.  Neither does one list the
-    kinds of sources, so all that are possible are included.
+    CRDs list neither the keys of the Secrets, which the author has to add, nor the kinds of
+    sources, so all possible kinds are included.
     """
     crds = tuple(crds)
     entries = [_identity(crd, crds, contract, with_fields) for crd in crds]

@@ -24,7 +24,7 @@ from capsmith.judge.release.live import (
     CrdAnswer,
     ObjectAnswer,
     Questions,
-    conditions_of,
+    read_conditions,
 )
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
@@ -50,7 +50,9 @@ class Unreachable(CapsmithError):
     """Raised if the API server does not respond or rejects the user's credentials."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("api-server", message, hint="Check the kubeconfig and its user's rights.")
+        super().__init__(
+            "api-server", message, hint="Check the kubeconfig and the permissions of its user."
+        )
 
 
 @dataclass
@@ -147,7 +149,7 @@ class Review:
 
     def _conditions(self, crd: Crd) -> Any:
         current = self._current(crd.manifest.name)
-        return conditions_of(current) if current else ()
+        return read_conditions(current) if current else ()
 
     @contextmanager
     def _installed(self, crds: list[Crd]) -> Iterator[None]:
@@ -181,7 +183,7 @@ class Review:
         current = self._current(name)
         if current is None:
             raise NotYet("it does not exist")
-        status = {each.type: each.status for each in conditions_of(current)}
+        status = {each.type: each.status for each in read_conditions(current)}
         # The names conflict with another CRD's, and waiting would not change that.
         if status.get("NamesAccepted") == "False":
             return True
@@ -254,7 +256,7 @@ class Review:
         """Yield the verbs that core lacks on installed kinds."""
         account = self._core_account() if crds else None
         if crds and account is None:
-            self._unanswered.append("the rights of core: core is not installed")
+            self._unanswered.append("the permissions of core: core is not installed")
         for crd in crds if account else ():
             namespace, name = account or ("", "")
             denied = tuple(v for v in VERBS if not self._may(namespace, name, crd, v))

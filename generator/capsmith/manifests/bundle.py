@@ -32,7 +32,7 @@ class Artefact(StrEnum):
     """Samples, kustomizations, and YAML that is not a Kubernetes object."""
 
 
-def artefact(manifest: Manifest) -> Artefact:
+def classify_manifest(manifest: Manifest) -> Artefact:
     """Classify the file that a manifest comes from.
 
     Release files are recognised by name, such as ``infrastructure-components.yaml`` or
@@ -104,7 +104,7 @@ class Bundle:
     def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
         sorted_: dict[Artefact, list[Manifest]] = {}
         for manifest in self.manifests:
-            sorted_.setdefault(artefact(manifest), []).append(manifest)
+            sorted_.setdefault(classify_manifest(manifest), []).append(manifest)
         return {key: tuple(found) for key, found in sorted_.items()}
 
     def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
@@ -183,7 +183,9 @@ def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[B
     for manifest in manifests:
         by_file.setdefault(manifest.file, []).append(manifest)
     components = [
-        file for file, found in by_file.items() if artefact(found[0]) is Artefact.COMPONENTS
+        file
+        for file, found in by_file.items()
+        if classify_manifest(found[0]) is Artefact.COMPONENTS
     ]
     if not components:
         yield from _split_sources(manifests, roles)
@@ -206,7 +208,7 @@ def _split_sources(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> I
     installed = {
         _config_folder(manifest)
         for manifest in manifests
-        if manifest.kind == "Namespace" and artefact(manifest) is Artefact.SOURCE
+        if manifest.kind == "Namespace" and classify_manifest(manifest) is Artefact.SOURCE
     }
     folders = sorted(str(folder) for folder in installed if folder is not None)
     # A single provider, or sources in which no Namespace shows where one ends: judge them together.

@@ -106,7 +106,7 @@ def find_missing(
 
 # Several checks request the same role.
 @lru_cache(256)
-def grants_of(role: Manifest) -> tuple[Grant, ...]:
+def list_grants(role: Manifest) -> tuple[Grant, ...]:
     """Return the rules in a Role or ClusterRole."""
     return tuple(
         Grant(
@@ -142,7 +142,7 @@ def containers(deployment: Manifest) -> list[Any]:
     return deployment.listing("spec", "template", "spec", "containers")
 
 
-def arguments(deployment: Manifest) -> list[str]:
+def list_arguments(deployment: Manifest) -> list[str]:
     """Return the commands and arguments of all containers in a Deployment as one list."""
     return [
         str(argument)
@@ -173,9 +173,9 @@ def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
     # By name only, because a Role is in the namespace of its binding.
     role = next((each for each in bundle.of(*_ROLES) if (each.kind, each.name) == named), None)
     if role is not None:
-        yield from grants_of(role)
+        yield from list_grants(role)
         for part in _parts(bundle, role):
-            yield from grants_of(part)
+            yield from list_grants(part)
     # A false report would blame a provider for a role that exists in its users' clusters.
     elif binding.kind == "ClusterRoleBinding" and not _is_of_kubernetes(reference):
         yield Grant()

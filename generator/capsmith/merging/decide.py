@@ -174,7 +174,7 @@ def record_kept_scaffolds(
 ) -> dict[str, LockedFile]:
     """Return the entries in the next lock for scaffolds that this run keeps, by path.
 
-    ``digest`` remains that of the content from which the author started.  ``offered`` records the
+    ``digest`` still identifies the content that the author started from.  ``offered`` records the
     content that this run reports, so that each new content is reported only once.
     """
     locked = lock.files if lock is not None else {}

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from capsmith.output.example import example_of
+from capsmith.output.example import build_field_example
 from capsmith.provider.model import Component, Field, Provider, Resource, Role
 from capsmith.safetext import RepositoryUrl, SafeText
 
@@ -84,7 +84,7 @@ def _packages(repository: RepositoryUrl) -> str:
 
 def build_template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
     """Return the variable for ``field``, or None if the field's example is not a plain string."""
-    value = example_of(field)
+    value = build_field_example(field)
     if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
         return None
     name = SafeText(f"{resource.module.upper()}_{field.attribute.upper()}")

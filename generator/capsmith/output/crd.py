@@ -187,8 +187,9 @@ def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]
     """Return the schema for ``spec`` or, for a template, the schema for ``spec.template.spec``.
 
     A template repeats its kind's fields with two exceptions.  Fields that only a controller can
-    know are optional (TP-08).  Transition rules are left out, because the dry run of a ClusterClass
-    could not satisfy them (IM-14); an admission policy keeps templates immutable instead.
+    know are optional (TP-08).  Transition rules are left out unless the author keeps them, because
+    the dry run of a ClusterClass could not satisfy them (IM-14); an admission policy keeps
+    templates immutable instead.
     """
     resource = select_version(resource, version)
     shape = version.contract.types[_object_role(resource)]

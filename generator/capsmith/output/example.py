@@ -95,7 +95,7 @@ def fit_example(schema: Schema, value: Any) -> Any:
     return {**found, **{name: build_example(fields[name]) for name in missing}}
 
 
-def example_of(field: Field) -> Any:
+def build_field_example(field: Field) -> Any:
     """Return an example for a field, from its schema if possible and otherwise from its name.
 
     Names matter because a template with ``image: example`` looks finished but does not boot, while
@@ -115,9 +115,9 @@ def build_example_fields(fields: Sequence[Field], least: int = 0) -> dict[str, A
     If fewer than ``least`` fields are required, optional fields with a valid example are added in
     order.
     """
-    chosen = {field.name: example_of(field) for field in fields if field.required}
+    chosen = {field.name: build_field_example(field) for field in fields if field.required}
     for field in fields:
-        value = None if len(chosen) >= least or field.required else example_of(field)
+        value = None if len(chosen) >= least or field.required else build_field_example(field)
         if value is not None and not any(find_value_errors(value, field.schema)):
             chosen[field.name] = value
     # Keeps the order of the fields.

@@ -12,7 +12,12 @@ from typing import Any, Final, NamedTuple
 
 from capsmith.output.clusterctl import build_template_variable
 from capsmith.output.crd import build_spec_schema
-from capsmith.output.example import build_example, build_example_fields, example_of, fit_example
+from capsmith.output.example import (
+    build_example,
+    build_example_fields,
+    build_field_example,
+    fit_example,
+)
 from capsmith.output.identities import CREDENTIALS, IDENTITY_REF
 from capsmith.provider.model import (
     POOL_FLAVOR,
@@ -380,7 +385,7 @@ def _value(field: Field, resource: Resource) -> Any:
     """Return the example of a field; plain strings become ``${KIND_FIELD:=example}``."""
     variable = build_template_variable(field, resource)
     if variable is None:
-        return escape_dollars(example_of(field))
+        return escape_dollars(build_field_example(field))
     return f"${{{variable.name}:={variable.default}}}"
 
 

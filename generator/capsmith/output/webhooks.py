@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from capsmith.contract.model import ChangeKind, FieldChange, FieldConversion, Where
 from capsmith.output.crd import build_version_schema, is_converted
 from capsmith.provider.model import Component, Provider, Resource, Schema, Webhooks
-from capsmith.provider.versions import version_order
+from capsmith.provider.versions import rank_api_version
 from capsmith.safetext import DnsSubdomain, VersionName
 
 
@@ -102,7 +102,7 @@ def has_conversion(provider: Provider) -> bool:
 def find_contract_version(resource: Resource, contract: str) -> str:
     """Return the highest served version that follows a contract (GEN-03), or an empty string."""
     served = (v.name for v in resource.versions if v.served and v.contract.version == contract)
-    return max(served, key=version_order, default="")
+    return max(served, key=rank_api_version, default="")
 
 
 def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:

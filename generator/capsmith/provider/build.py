@@ -26,7 +26,7 @@ from capsmith.provider.model import (
 from capsmith.provider.naming import name_module
 from capsmith.provider.resources import build_identity, build_resources
 from capsmith.provider.sections import SectionType
-from capsmith.provider.versions import series_order
+from capsmith.provider.versions import rank_series
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,
@@ -74,7 +74,7 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
         owner=draft.owner,
         contracts=tuple(known[version] for version in sorted(spec.contracts, reverse=True)),
         releases=tuple(
-            Release(SeriesName(series), *series_order(series), spec.releases[series])
+            Release(SeriesName(series), *rank_series(series), spec.releases[series])
             for series in draft.series
         ),
         former_contracts=tuple(

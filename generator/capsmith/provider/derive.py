@@ -37,7 +37,7 @@ from capsmith.provider.model import (
 )
 from capsmith.provider.naming import kebab, pluralise, split_words
 from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
-from capsmith.provider.versions import series_order, version_order
+from capsmith.provider.versions import rank_api_version, rank_series
 from capsmith.safetext import DnsSubdomain, KindName
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
         kinds=_kinds(spec, contracts, api_versions, groups, names),
         machine_kinds=tuple(_kinds_that_implement("InfraMachine", spec)),
         api_versions=api_versions,
-        series=tuple(sorted(spec.releases, key=series_order, reverse=True)),
+        series=tuple(sorted(spec.releases, key=rank_series, reverse=True)),
         identities=identities,
         hooks=_hooks(spec),
         flavors=_flavors(spec) if spec.flavors is None else spec.flavors,
@@ -252,7 +252,7 @@ def _api_versions(spec: ProviderSpec) -> tuple[DraftVersion, ...]:
     # verifies that exactly one is.
     newest = ""
     if all(isinstance(each, str) or each.storage is None for each in written):
-        newest = max(named, key=version_order)
+        newest = max(named, key=rank_api_version)
     return tuple(
         (
             DraftVersion(each, True, each == newest, only)

@@ -60,8 +60,8 @@ def is_machine_based(described: KindSpec) -> bool:
 def build_bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
     """Return the spec field of a control plane that embeds the bootstrap configuration's spec.
 
-    CEL rules that use ``oldSelf`` are left out, because a change of the field causes a rollout
-    (CP-20).
+    The field accepts any content if the kind belongs to another provider.  CEL rules that use
+    ``oldSelf`` are left out, because a change of the field causes a rollout (CP-20).
     """
     own = draft.spec.section("bootstrap").get(bootstrap.kind)
     description = f"Spec of the {bootstrap.kind} of each Machine; a change replaces the Machines."

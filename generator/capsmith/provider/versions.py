@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from capsmith.safetext import VersionName
 
 
-def version_order(name: str) -> tuple[int, int, int]:
+def rank_api_version(name: str) -> tuple[int, int, int]:
     """Return a sort key that orders API versions as Kubernetes does (GEN-03).
 
     Alpha sorts before beta, beta before GA, and equal stages sort by number.
@@ -29,7 +29,7 @@ def version_order(name: str) -> tuple[int, int, int]:
     return int(stage[0] == "beta"), int(major), int(stage[1])
 
 
-def series_order(series: str) -> tuple[int, int]:
+def rank_series(series: str) -> tuple[int, int]:
     """Return a sort key for a release series such as ``v0.1``: its major and minor number."""
     major, minor = series.removeprefix("v").split(".")
     return int(major), int(minor)
@@ -44,7 +44,7 @@ def get_preferred_version(resource: Resource) -> VersionName:
     """
     others = resource.version_fields or {}
     served = (each.name for each in resource.versions if each.served and each.name not in others)
-    return max(served, key=version_order)
+    return max(served, key=rank_api_version)
 
 
 _TYPE_KEYS = (

@@ -10,7 +10,7 @@ from capsmith.contract.model import FieldChange
 from capsmith.provider.model import Provider
 from capsmith.provider_upgrade.changes import KindChanges, Step, list_kind_changes
 from capsmith.provider_upgrade.manual_steps import ManualStep
-from capsmith.provider_upgrade.stages import Stage, find_simpler_way, list_costs, list_stages
+from capsmith.provider_upgrade.stages import Stage, find_in_place_upgrade, list_costs, list_stages
 
 Data = dict[str, Any]
 _REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: conflicts)"}
@@ -18,23 +18,27 @@ _REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: con
 
 def describe_step(provider: Provider, step: Step) -> Data:
     """Return the stages of a step as JSON data: which are complete, and which is next."""
-    way = find_simpler_way(provider, step)
+    in_place_upgrade = find_in_place_upgrade(provider, step)
     all_stages = list_stages(provider, step)
     return {
         "from": step.old.version,
         "to": step.new.version,
         "stages": [_stage(stage) for stage in all_stages],
         "next": next((stage.command for stage in all_stages if not stage.done), ""),
-        "simpler": {"command": way.command, "costs": list(way.costs)} if way is not None else None,
+        "simpler": (
+            {"command": in_place_upgrade.command, "costs": list(in_place_upgrade.costs)}
+            if in_place_upgrade is not None
+            else None
+        ),
     }
 
 
 def describe_upgrade(
-    provider: Provider, step: Step, hands: Iterable[ManualStep], *, in_place: bool
+    provider: Provider, step: Step, manual_steps: Iterable[ManualStep], *, in_place: bool
 ) -> Data:
     """Return the plan for an upgrade as JSON data.
 
-    ``hands`` are the manual steps; ``in_place`` is true if API versions keep their names.
+    ``in_place`` is true if API versions keep their names.
     """
     facts = describe_step(provider, step)
     if in_place:  # there are no stages then
@@ -42,7 +46,7 @@ def describe_upgrade(
     return facts | {
         "costs": list(list_costs(provider, step)) if in_place else [],
         "kinds": [_kind(each) for each in list_kind_changes(provider, step)],
-        "byHand": [_hand(each) for each in hands],
+        "byHand": [_hand(each) for each in manual_steps],
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from capsmith.contract.load import list_versions
 from capsmith.findings import Finding
 from capsmith.provider.draft import DEFAULT_API_VERSION, Draft, DraftKind, DraftVersion
-from capsmith.provider.versions import series_order, version_order
+from capsmith.provider.versions import rank_api_version, rank_series
 from capsmith.safetext import SeriesName, VersionName
 from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import join_names, quote, suggest
@@ -113,7 +113,7 @@ def _api_version(request: UpgradeRequest, draft: Draft, reporter: PathReporter) 
         reporter.add_error(
             "api-version-exists", message, "Choose another version; the default is the next one."
         )
-    elif version_order(name) < max(map(version_order, names)):
+    elif rank_api_version(name) < max(map(rank_api_version, names)):
         message = (
             f"{quote(name)} sorts before {join_names(names)} in the version order of Kubernetes"
         )
@@ -181,7 +181,7 @@ def _release(request: UpgradeRequest, draft: Draft, reporter: PathReporter) -> N
             f"the series {quote(name)} has contract {draft.spec.releases[name]}: it cannot change"
         )
         reporter.add_error("CC-09", message, "Choose a series that does not exist yet.", name)
-    elif series_order(name) < series_order(newest):
+    elif rank_series(name) < rank_series(newest):
         message = f"{quote(name)} is older than {quote(newest)}"
         reporter.add_error(
             "release-order", message, "Choose a series that is newer than all others."
@@ -238,12 +238,12 @@ def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> 
 
 def increment_version(names: Iterable[str]) -> str:
     """Return the version after the highest one, at the same level: ``v1alpha1`` -> ``v1alpha2``."""
-    return _counted_on(max(names, key=version_order))
+    return _counted_on(max(names, key=rank_api_version))
 
 
 def increment_series(names: Iterable[str]) -> str:
     """Return the release series after the highest one: ``v0.1`` -> ``v0.2``."""
-    return _counted_on(max(names, key=series_order))
+    return _counted_on(max(names, key=rank_series))
 
 
 def _counted_on(name: str) -> str:
@@ -275,7 +275,7 @@ def _releases(request: UpgradeRequest, contract: str, present: Mapping[str, str]
     """
     series = request.release or increment_series(present)
     # A single entry shows no order, so the new one goes last.
-    order = [series_order(name) for name in present]
+    order = [rank_series(name) for name in present]
     falling = len(order) > 1 and order == sorted(order, reverse=True)
     return {series: contract, **present} if falling else {**present, series: contract}
 

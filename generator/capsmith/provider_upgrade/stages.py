@@ -37,7 +37,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class InPlaceUpgrade:
     """An upgrade in place, in which API versions keep their names and change their fields."""
 
     command: str
@@ -97,7 +97,7 @@ def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
     return found if _versions(provider) else found[:2]
 
 
-def find_simpler_way(provider: Provider, step: Step) -> Way | None:
+def find_in_place_upgrade(provider: Provider, step: Step) -> InPlaceUpgrade | None:
     """Return the upgrade in place, or None if it is not possible.
 
     It is not possible if a new API version exists, or if fields would be lost.
@@ -105,7 +105,7 @@ def find_simpler_way(provider: Provider, step: Step) -> Way | None:
     if _position(provider, step) > 0 or find_lost_fields(provider, step):
         return None
     command = f"{_UPDATE} --contract {step.new.version} --keep-api-version"
-    return Way(command, list_costs(provider, step))
+    return InPlaceUpgrade(command, list_costs(provider, step))
 
 
 def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from capsmith.contract.access import AccessTable, ManagerAccess, series_order
+from capsmith.contract.access import AccessTable, ManagerAccess, rank_core_series
 from capsmith.contract.compatibility import Project
 from capsmith.contract.load import get_sort_key
 from capsmith.contract.model import AuditedTest, Contract, Origin, Rule
@@ -76,18 +76,18 @@ def _introduce_access(core: Project) -> Iterator[Span]:
     read = ", ".join(each.release for each in core.executed)
     yield Link("Contents", INDEX)
     yield (
-        ". What the managers of Cluster API request from the API server on the kinds of providers, "
-        "and on what providers make by name: read from the source of "
-        f"{read}, and compared with the audit logs of their API servers. Reading a field of such "
-        "an object makes no request of its own; the fields are on the pages of the roles."
+        ". The requests that Cluster API's managers send to the API server for the kinds of "
+        "providers, and for objects that providers create under known names: read from the source "
+        f"of {read}, and compared with the audit logs of their API servers. Reading a field of "
+        "such an object makes no request of its own; the fields are on the pages of the roles."
     )
 
 
 def _list_access_terms(texts: Texts, core: Project) -> Iterator[Spans]:
     kubeadm = ", ".join(each.series for each in core.executed if each.kubeadm)
     yield (
-        "Verbs: as in an audit log. An object that a manager reads is in its cache, which a watch "
-        "fills, and before client-go v0.35 (core v1.13) a list; get is a read without cache.",
+        "Verbs: as in an audit log. A manager reads objects from its cache, which a watch fills, "
+        "and before client-go v0.35 (core v1.13) a list; get is a read that bypasses the cache.",
     )
     yield texts.spans(
         "Permission `label`: in some groups, the manager's own role with the wildcard `*`; in all "
@@ -98,8 +98,8 @@ def _list_access_terms(texts: Texts, core: Project) -> Iterator[Spans]:
     )
     yield texts.spans("Permission `own`: the manager's own role; the provider grants nothing.")
     yield (
-        "Evidence: the end-to-end test in whose audit log each verb on each kind has to be, or why "
-        "the row is read from the source only. No test may find a request that is not here. "
+        "Evidence: the end-to-end test whose audit log must contain each verb on each kind, or why "
+        "the row is read from the source only. A request that is not listed here fails every test. "
         f"kubeadm's providers run in the tests with core {kubeadm}.",
     )
 
@@ -147,7 +147,7 @@ def _codes(names: tuple[str, ...] | list[str]) -> Spans:
 def _sources(sources: Mapping[str, str], core: Project, until: str = "") -> Spans:
     """Return a link to each file, in the newest tested release that has it."""
     found: list[Span] = []
-    firsts = sorted(sources, key=series_order)
+    firsts = sorted(sources, key=rank_core_series)
     for first, after in zip(firsts, [*firsts[1:], ""], strict=True):
         release = _release(core, first, after, until)
         name = sources[first].rpartition("/")[2]
@@ -164,9 +164,9 @@ def _release(core: Project, first: str, after: str, until: str) -> str:
     fitting = [
         each.release
         for each in core.executed
-        if series_order(first) <= series_order(each.series)
-        and not (after and series_order(each.series) >= series_order(after))
-        and not (until and series_order(each.series) > series_order(until))
+        if rank_core_series(first) <= rank_core_series(each.series)
+        and not (after and rank_core_series(each.series) >= rank_core_series(after))
+        and not (until and rank_core_series(each.series) > rank_core_series(until))
     ]
     return fitting[-1] if fitting else f"{first}.0"
 
@@ -358,11 +358,11 @@ def _contract_table(contract: Contract, subjects: Sequence[Subject]) -> Table:
 
 def _legend() -> Iterator[Spans]:
     yield (
-        "Level: that of the source, in the words of RFC 2119. Origin: ",
+        "Level: how strict the source is, in the words of RFC 2119. Origin: ",
         Code("contract"),
         " if a page of the contract says so, ",
         Code("observed"),
-        " if Cluster API or Kubernetes only behaves so, else ",
+        " if no page says so, but Cluster API or Kubernetes behaves so, else ",
         Code("advice"),
         ".",
     )
@@ -383,7 +383,7 @@ def _legend() -> Iterator[Spans]:
     yield (
         "Releases of core: those for which the rule holds. ",
         Code("capsmith explain"),
-        " names those that no test runs, and of which the rule is read from source.",
+        " names those that no test runs, for which the rule was read from the source.",
     )
     yield (
         "Necessity: whether a CRD must declare the field, and whether objects must have it. "

@@ -215,25 +215,16 @@ def _parser(
     only, several = (components[0], False) if len(components) == 1 else (None, True)
     add("--component", choices=components, default=only, required=several, help="provider to run")
     _add_namespace_flags(parser)
-    add("--watch-filter", default="", help="required value of the watch-filter label")
+    filtered = "reconcile only objects whose watch-filter label has this value"
+    add("--watch-filter", default="", help=filtered)
     _add_leader_flags(parser)
     _add_diagnostics_flags(parser)
-    each = "concurrent reconciles of each kind, and of some: 10,AcmeMachine=20"
+    each = "concurrent reconciles of each kind, with exceptions: 10,AcmeMachine=20"
     add("--concurrency", default=str(_CONCURRENCY), type=_concurrency, help=each)
-    add(
-        "--sync-period",
-        default=600.0,
-        type=parse_duration,
-        help="reconciles without events; 0s: none",
-    )
-    add(
-        "--hook-timeout", default=300.0, type=parse_duration, help="limit for one call of your code"
-    )
-    add("--hook-threads", default=32, type=_positive, help="concurrent synchronous calls")
-    rate = "calls of your code per second and identity; 0: unlimited"
-    add("--hook-rate", default=_DECLARED, type=_rate, help=rate)
-    add("--hook-burst", default=_DECLARED, type=_burst, help="calls that may start at once")
-    stop = "limit for running reconciles when the manager stops"
+    period = "interval of reconciles without an event; 0s: none"
+    add("--sync-period", default=600.0, type=parse_duration, help=period)
+    _add_hook_flags(parser)
+    stop = "time limit for running reconciles when the manager stops"
     add("--graceful-shutdown-timeout", default=300.0, type=parse_duration, help=stop)
     _add_kube_flags(parser)
     gates = f"A=true,B=false {describe_feature_gates()}".strip().replace("%", "%%")
@@ -245,6 +236,17 @@ def _parser(
     add("-v", "--v", default=2, type=int, metavar="LEVEL", help="verbosity; 4 and above is debug")
     add("--logging-format", default="text", choices=("text", "json"))
     return parser
+
+
+def _add_hook_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    timeout = "time limit for one call of your code"
+    add("--hook-timeout", default=300.0, type=parse_duration, help=timeout)
+    add("--hook-threads", default=32, type=_positive, help="concurrent synchronous calls")
+    rate = "calls of your code per second and identity; 0: unlimited"
+    add("--hook-rate", default=_DECLARED, type=_rate, help=rate)
+    burst = "calls that may start at once, before the rate applies"
+    add("--hook-burst", default=_DECLARED, type=_burst, help=burst)
 
 
 def _add_namespace_flags(parser: argparse.ArgumentParser) -> None:
@@ -268,7 +270,8 @@ def _add_kube_flags(parser: argparse.ArgumentParser) -> None:
     add("--kube-api-qps", default=0.0, type=_requests_per_second, metavar="QPS", help=rate)
     burst = "requests to the API server that may start at once"
     add("--kube-api-burst", default=BURST, type=_positive, metavar="NUMBER", help=burst)
-    add("--kubeconfig", default="", help="by default KUBECONFIG, or in-cluster")
+    path = "path of a kubeconfig; by default KUBECONFIG, or in-cluster"
+    add("--kubeconfig", default="", help=path)
 
 
 def _add_diagnostics_flags(parser: argparse.ArgumentParser) -> None:

@@ -191,7 +191,7 @@ async def test_hanging_hooks_do_not_use_up_the_threads_in_silence(
         *(call(runner, release.wait, 300) for _ in range(2)), return_exceptions=True
     )
     assert [type(each) for each in hanging] == [StillRunningError] * 2
-    with pytest.raises(HooksExhaustedError, match="all 2 hook threads are taken"):
+    with pytest.raises(HooksExhaustedError, match="all 2 hook threads are in use"):
         await call(runner, synchronous, 1)
     assert await call(runner, asynchronous, 1) == 2
 

@@ -12,7 +12,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.commands.load import load, load_contracts
-from capsmith.contract.access import AccessTable, ManagerAccess, load_access, series_order
+from capsmith.contract.access import AccessTable, ManagerAccess, load_access, rank_core_series
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.model import AuditedTest, GrantedBy
 from capsmith.errors import UnreadableInput
@@ -110,7 +110,10 @@ def test_the_rules_exist_and_hold_in_the_releases() -> None:
     for row in TABLE.rows:
         for id in row.rules:
             since = RULES[id].core.since
-            assert not since or series_order(row.since) >= series_order(since), (id, row.purpose)
+            assert not since or rank_core_series(row.since) >= rank_core_series(since), (
+                id,
+                row.purpose,
+            )
 
 
 def test_the_managers_are_those_of_the_rules() -> None:
@@ -132,7 +135,9 @@ def test_the_managers_are_those_of_the_rules() -> None:
 def test_each_release_that_runs_has_a_source() -> None:
     for row in TABLE.rows:
         first = row.since or CORE.executed[0].series
-        assert any(series_order(each) <= series_order(first) for each in row.sources), row.purpose
+        assert any(
+            rank_core_series(each) <= rank_core_series(first) for each in row.sources
+        ), row.purpose
 
 
 @pytest.mark.parametrize("series", [each.series for each in CORE.executed])

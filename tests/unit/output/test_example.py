@@ -11,7 +11,7 @@ from capsmith.output.example import (
     FORMATS,
     build_example,
     build_example_fields,
-    example_of,
+    build_field_example,
     fit_example,
 )
 from capsmith.output.pattern import NoSample, sample
@@ -124,7 +124,7 @@ def test_only_required_fields_get_an_example() -> None:
 )
 def test_a_required_image_is_one_that_users_know(schema: dict[str, Any], expected: str) -> None:
     image = Field("image", Identifier("image"), schema, True)
-    assert example_of(image) == expected
+    assert build_field_example(image) == expected
     assert build_example_fields([image]) == {"image": expected}
 
 

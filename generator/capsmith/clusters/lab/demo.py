@@ -106,7 +106,8 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 
     A run that is already active for the provider in this folder is used.  Otherwise a run is
     started in the background.  ``progress`` receives messages about the current step.  Raises
-    LabError if the run does not become ready, after stopping it.
+    LabError if the lab runs a provider in another folder, or if the run does not become ready; a
+    run that this call started is stopped.
     """
     if is_held(lab.run_lock):
         state = _wait_ready(lab, None)

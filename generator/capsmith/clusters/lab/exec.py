@@ -46,7 +46,9 @@ def execute(
             return subprocess.run(command, env={**os.environ, **_environment(lab)}).returncode
         except OSError as error:
             message = f"{command[0]} cannot be run: {error.strerror}"
-            raise LabError("lab-command", message, hint="Name a program of PATH.") from error
+            raise LabError(
+                "lab-command", message, hint="Specify a program that is on PATH."
+            ) from error
 
 
 def _end(lab: LabFolder, progress: Progress) -> None:

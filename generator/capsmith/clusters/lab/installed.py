@@ -72,7 +72,10 @@ class InstalledProvider:
         return bool(self._managers)
 
     def install(self) -> None:
-        """Build a release and install it with clusterctl, unless it is already installed."""
+        """Build a release and install it with clusterctl, unless it is already installed.
+
+        A release with webhooks is always built and installed again.
+        """
         record = self._lab.folder / "installed.json"
         installed = read_record(record)
         digest, version = self._provider.released_digest(), installed.get("version", "")

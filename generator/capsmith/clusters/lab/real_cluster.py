@@ -40,7 +40,7 @@ class ExistingCluster:
         self._pid = pid
 
     def start(self, progress: Callable[[str], None]) -> None:
-        """Prepare the release repository.
+        """Prepare the release repository, and record the state of the lab.
 
         ``progress`` receives messages about the current step.  Raises CapsmithError if core is not
         installed in the cluster.

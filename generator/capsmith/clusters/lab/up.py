@@ -62,7 +62,7 @@ class UpRequest:
     """Whether the command will also build a provider's image."""
 
     @property
-    def is_given(self) -> bool:
+    def uses_real_cluster(self) -> bool:
         """Return whether the lab uses a real cluster instead of starting its own API server."""
         return self.kind or self.kubeconfig is not None
 
@@ -79,7 +79,7 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
         raise LabError("lab-core", f"unknown release of core {request.core}", hint=hint)
     if lab.is_running:
         raise lab_already_running(lab.name)
-    clusterctl = find_installed_clusterctl(request.core) if request.is_given else None
+    clusterctl = find_installed_clusterctl(request.core) if request.uses_real_cluster else None
     require_lab(
         LabNeeds(go=clusterctl is None, node=request.node, image=request.image, kind=request.kind)
     )
@@ -118,7 +118,9 @@ def _find_tools(request: UpRequest, clusterctl: Path | None, progress: Progress)
     if clusterctl is not None:
         progress(f"using {clusterctl}")
         return Toolbox({}, {"clusterctl": clusterctl})
-    needed = [core_module(request.core)] if request.is_given else module_names(request.core)
+    needed = (
+        [core_module(request.core)] if request.uses_real_cluster else module_names(request.core)
+    )
     return toolbox(needed, progress, find=True)
 
 
@@ -141,7 +143,7 @@ def _build_command(
     settings = {
         "root": str(root),
         "core": request.core,
-        "given": request.is_given,
+        "given": request.uses_real_cluster,
         "gates": request.gates,
         "tools": {name: str(folder) for name, folder in tools.folders.items()},
         "found": {name: str(path) for name, path in tools.found.items()},

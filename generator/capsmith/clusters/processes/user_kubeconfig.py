@@ -149,10 +149,10 @@ def _plugin(access: ClusterAccess) -> ExecPlugin | None:
     if not config:
         return None
     if text_of(config, "apiVersion") not in VERSIONS:
-        message = f"exec of the user has another apiVersion than {' and '.join(VERSIONS)}"
+        message = f"exec of the user must have the apiVersion {' or '.join(VERSIONS)}"
         raise UnreadableInput("kubeconfig", message, hint=_USE_TOKEN)
     if text_of(config, "interactiveMode") == "Always":
-        message = "exec of the user asks questions (interactiveMode: Always)"
+        message = "exec of the user requires a terminal (interactiveMode: Always)"
         raise UnreadableInput("kubeconfig", message, hint=_USE_TOKEN)
     return ExecPlugin(config, _cluster_info(access), access.folders["user"])
 

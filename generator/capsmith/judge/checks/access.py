@@ -16,14 +16,14 @@ from capsmith.manifests.permissions import (
     ACCOUNT,
     Grant,
     ServiceAccount,
-    arguments,
     find_aggregated,
     find_bound_grants,
     find_manager_grants,
     find_managers,
     find_missing,
-    grants_of,
     is_subject,
+    list_arguments,
+    list_grants,
 )
 
 _WITHOUT_ROLE = frozenset({"", NONE, "Resource"})
@@ -51,7 +51,7 @@ def check_aggregate_role(context: Context, params: Aggregation) -> Iterator[Viol
         # One role covers a whole group; without it, each kind would repeat the same finding.
         if crd.group in params.exempt or crd.group in reported:
             continue
-        if not any(crd.group in grant.groups for role in roles for grant in grants_of(role)):
+        if not any(crd.group in grant.groups for role in roles for grant in list_grants(role)):
             reported.add(crd.group)
             yield Violation(
                 crd.manifest,
@@ -84,7 +84,7 @@ class AggregatedVerbs:
 def check_aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Violation]:
     """RB-03, RB-05, ER-05: The aggregated ClusterRole grants the verbs that core uses."""
     roles = find_aggregated(context.bundle, params.label)
-    grants = [grant for role in roles for grant in grants_of(role)]
+    grants = [grant for role in roles for grant in list_grants(role)]
     by_role = {kind.role: kind.verbs for kind in params.kinds}
     for crd in context.crds():
         if crd.group in params.exempt or not any(crd.group in grant.groups for grant in grants):
@@ -225,7 +225,7 @@ def check_manager_access(context: Context, params: Needs) -> Iterator[Violation]
         return
     needs = [need for need in params.needs if _is_due(context, need)]
     for deployment in find_managers(context.bundle):
-        given = arguments(deployment)
+        given = list_arguments(deployment)
         if params.when_argument and not any(a.startswith(params.when_argument) for a in given):
             continue
         grants = find_manager_grants(context.bundle, deployment)

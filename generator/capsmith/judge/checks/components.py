@@ -14,7 +14,13 @@ from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.kustomize import CLUSTER_SCOPED
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
-from capsmith.manifests.permissions import CONTAINERS, POD, arguments, containers, find_managers
+from capsmith.manifests.permissions import (
+    CONTAINERS,
+    POD,
+    containers,
+    find_managers,
+    list_arguments,
+)
 
 _LABEL_VALUE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(
@@ -260,7 +266,7 @@ class RequiredArguments:
 def check_manager_arguments(context: Context, params: RequiredArguments) -> Iterator[Violation]:
     """MG-02, MG-03: The manager's Deployment sets the options."""
     for deployment in find_managers(context.bundle):
-        given = arguments(deployment)
+        given = list_arguments(deployment)
         for argument in params.arguments:
             if not any(one == argument or one.startswith(f"{argument}=") for one in given):
                 yield Violation(

@@ -77,7 +77,8 @@ class Length:
 def check_crd_kind(context: Context, params: Length) -> Iterator[Violation]:
     """CRD-04: The kind has valid characters and leaves room for the suffix ``Template``.
 
-    Letters, digits and hyphens are valid.
+    Letters, digits and hyphens are valid.  The kind of lists, if set, must be the kind with the
+    suffix ``List``.
     """
     for crd in context.crds():
         plain = crd.kind.removesuffix(_TEMPLATE)

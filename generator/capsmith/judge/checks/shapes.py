@@ -185,7 +185,7 @@ def check_control_plane_external(context: Context, params: External) -> Iterator
         has_machines = any(find_field(version.schema, path) for path in params.machines)
         kind = _find_worker_kind(context, params)
         if kind and not has_machines and not is_open(version.schema, params.path):
-            message = f"{params.path} is not declared, and {kind} makes worker Machines"
+            message = f"{params.path} is not declared, and {kind} is for worker Machines"
             yield Violation(
                 crd.manifest,
                 f"{crd.kind} {version.name}: {message}",

@@ -15,7 +15,7 @@ from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN, Crd, CrdVersion, describe, read_types, walk_schema
 from capsmith.manifests.parse import list_of, mapping_of, text_of
-from capsmith.provider.versions import version_order
+from capsmith.provider.versions import rank_api_version
 
 _CONTRACT_LABEL = re.compile(r"cluster\.x-k8s\.io/(v1beta1|v1beta2)")
 _VERSION = re.compile(r"v[0-9]{1,9}((alpha|beta)[0-9]{1,9})?")
@@ -179,7 +179,7 @@ def check_metadata_agrees_with_labels(
 
 def _order(name: str) -> tuple[int, int, int]:
     """Return the sort key of a version; names of another form come first."""
-    return version_order(name) if _VERSION.fullmatch(name) else (-1, 0, 0)
+    return rank_api_version(name) if _VERSION.fullmatch(name) else (-1, 0, 0)
 
 
 def _contract_labels(crd: Crd) -> list[str]:

@@ -1,6 +1,6 @@
 """Describe the checks that rules may name, and their parameters, as JSON Schema and as a page.
 
-Both define what a checker in another language has to implement.  No command imports this module.
+Both define what a checker in another language must implement.  No command imports this module.
 Its output is committed as ``schemas/rules.schema.json`` and ``docs/checks.md``, and a test keeps
 both up to date.
 """

@@ -134,7 +134,7 @@ def _any_of(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     before, after = _meaningful(old, keyword), _meaningful(new, keyword)
     if not after or (before and all(part in after for part in before)):
         return "", ""
-    return f"has another {keyword.name} than before", ""
+    return f"has a different {keyword.name} than before", ""
 
 
 def _meaningful(schema: Schema, keyword: Keyword) -> list[Any]:
@@ -174,7 +174,7 @@ def _keys(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     if not before or not after or before == after:
         return "", ""
     keys = ", ".join(sorted(after))
-    message = f"now tells its items apart by {keys}, before by {', '.join(sorted(before))}"
+    message = f"now identifies its items by {keys}, before by {', '.join(sorted(before))}"
     return ("", message) if before < after else (message, "")
 
 

@@ -184,7 +184,7 @@ def _has_sample(document: Any) -> bool:
     return isinstance(document, str) and SAMPLE in document
 
 
-def conditions_of(crd: Mapping[str, Any]) -> tuple[Condition, ...]:
+def read_conditions(crd: Mapping[str, Any]) -> tuple[Condition, ...]:
     """Return the conditions in a CRD's status. Missing fields become empty strings."""
     return tuple(
         Condition(*(text_of(each, key) for key in ("type", "status", "message")))

@@ -30,7 +30,7 @@ from capsmith.judge.release.model import (
     describe_subject,
 )
 from capsmith.judge.release.release import ReleaseFiles
-from capsmith.judge.release.targets import LABEL, kubernetes_order, parse_core
+from capsmith.judge.release.targets import LABEL, parse_core, rank_kubernetes_version
 from capsmith.manifests.bundle import NONE, Artefact, Bundle, find_roles, split
 from capsmith.manifests.crds import Crd, CrdVersion, find_field
 from capsmith.manifests.parse import Manifest, list_of, text_of
@@ -156,7 +156,7 @@ class _Planner:
         versions = [each for each in crd.versions if each.name in named] or [
             each for each in crd.versions if each.served and each.name not in former
         ]
-        return max(versions, key=lambda each: kubernetes_order(each.name), default=None)
+        return max(versions, key=lambda each: rank_kubernetes_version(each.name), default=None)
 
     def _is_labelled(self, crd: Crd, version: CrdVersion | None) -> bool:
         return version is not None and version.name in crd.labelled(self._label)
@@ -257,7 +257,7 @@ def _rank(role: str) -> tuple[int, bool]:
 def _former(crd: Crd, target: CrdVersion | None) -> Sequence[CrdVersion]:
     """Return the served versions, the one of the new contract last, the greatest first."""
     served = [each for each in crd.versions if each.served and each is not target]
-    served.sort(key=lambda each: kubernetes_order(each.name), reverse=True)
+    served.sort(key=lambda each: rank_kubernetes_version(each.name), reverse=True)
     return [*served, *([target] if target is not None else [])]
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from capsmith.findings import Finding, Location
-from capsmith.manifests.bundle import Artefact, artefact
+from capsmith.manifests.bundle import Artefact, classify_manifest
 from capsmith.manifests.parse import SAMPLE, Manifest, read_substituted
 from capsmith.manifests.variables import (
     RefusedForm,
@@ -287,7 +287,7 @@ def is_components_file(name: str) -> bool:
 
 
 def _classify(name: str) -> Artefact:
-    return artefact(Manifest(name, 1, {"apiVersion": "v1", "kind": "Any"}))
+    return classify_manifest(Manifest(name, 1, {"apiVersion": "v1", "kind": "Any"}))
 
 
 def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:

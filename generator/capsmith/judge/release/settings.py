@@ -10,7 +10,7 @@ from capsmith.contract.model import Contract
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.model import Ignored, ReleaseViolation
 from capsmith.judge.release.targets import Core, Targets, format_source_note, parse_core
-from capsmith.judge.release.verdict import fingerprint
+from capsmith.judge.release.verdict import compute_fingerprint
 from capsmith.manifests.bundle import NONE
 from capsmith.yamldoc.document import Document, parse_document
 
@@ -159,6 +159,6 @@ def render_baseline(violations: Iterable[ReleaseViolation]) -> str:
     """Return the content of a baseline file that accepts all of ``violations``."""
     counts: dict[str, int] = {}
     for violation in violations:
-        key = fingerprint(violation)
+        key = compute_fingerprint(violation)
         counts[key] = counts.get(key, 0) + 1
     return json.dumps({"version": 1, "violations": dict(sorted(counts.items()))}, indent=2) + "\n"

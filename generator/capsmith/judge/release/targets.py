@@ -85,11 +85,11 @@ def choose(crd: Crd, core: Core) -> Choice:
         # The first contract with a label decides, even if none of the versions it names is served.
         versions = crd.labelled(LABEL + contract)
         if versions:
-            return Choice(contract, max(versions, key=kubernetes_order))
+            return Choice(contract, max(versions, key=rank_kubernetes_version))
     return Choice(core.contracts[0], "")
 
 
-def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
+def rank_kubernetes_version(version: str) -> tuple[int, int, int, int, str]:
     """Return a sort key that orders API versions as Kubernetes does.
 
     For example: v2, v1, v1beta2, v1beta1, then other names.

@@ -172,7 +172,7 @@ def _of_subresources(old: Crd, new: Crd) -> Iterator[Breach]:
         place = new.schema_path(version.name)[:3]
         for name, rule in (("status", "UP-19"), ("scale", "UP-21")):
             if name in version.subresources and name not in successor.subresources:
-                message = f"{new.kind} {version.name}: subresource {name} is gone"
+                message = f"{new.kind} {version.name}: subresource {name} was removed"
                 yield Breach(rule, new.manifest, message, place)
         scales = [mapping_of(each.subresources, "scale") for each in (version, successor)]
         if all(scales) and scales[0] != scales[1]:

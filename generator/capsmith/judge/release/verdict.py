@@ -107,7 +107,7 @@ def _verdict(
     left = Counter(dict(baseline or {}))
     suppressed = 0
     for violation in violations:
-        key = fingerprint(violation)
+        key = compute_fingerprint(violation)
         is_accepted = any(_fits(violation, entry) for entry in options.ignored)
         if is_accepted or _is_commented(violation, release):
             suppressed += 1
@@ -131,7 +131,7 @@ def _verdict(
     )
 
 
-def fingerprint(violation: ReleaseViolation) -> str:
+def compute_fingerprint(violation: ReleaseViolation) -> str:
     """Return an id for a violation that does not depend on line numbers.
 
     It consists of the rule, the object and the message.

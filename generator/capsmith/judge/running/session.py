@@ -52,7 +52,7 @@ class Session(BaseSession):
     """Client for the management cluster to which the objects were moved; None before a move."""
 
     def provider_kinds(self) -> list[WatchedKind]:
-        """Return the provider's kinds of which the run creates objects, machines first."""
+        """Return the provider's kinds that the run creates objects of, machines first."""
         return [
             WatchedKind(self.objects.machine_version, self.objects.machine_kind),
             *(

@@ -192,7 +192,7 @@ def _check_attributes(
 
 
 def _check_numbered(name: str, other: str, reporter: PathReporter, *path: str) -> None:
-    message = f"{quote(name)} gets a number in Python, because {quote(other)} has the name"
+    message = f"{quote(name)} gets a number in its Python name, which {quote(other)} already has"
     hint = f"Choose names whose Python form is not {quote(name_attribute(name))} for both."
     reporter.add_warning("field-attribute-clash", message, hint, *path)
 

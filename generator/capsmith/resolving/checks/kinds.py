@@ -268,7 +268,10 @@ def _check_settings(kind: DraftKind, reporter: PathReporter) -> None:
     elif webhooks.deletion and not webhooks.validation:
         message = "`deletion` requires `validation: true`"
         reporter.add_error_at_key(
-            "webhooks-deletion", message, "Add that, or remove this.", "deletion"
+            "webhooks-deletion",
+            message,
+            "Add `validation: true`, or remove `deletion`.",
+            "deletion",
         )
     if written.templates is not None and not kind.has_template:
         message = f"{quote(kind.name)} has no templates"

@@ -34,7 +34,7 @@ def check_pools(draft: Draft, top: PathReporter) -> None:
         elif getattr(kind.spec, "machine_kind", None) is not None:
             message = f"{quote(kind.name)} is not a pool with Machines"
             hint = (
-                "Enable the feature `machines`, or remove this."
+                "Enable the feature `machines`, or remove `machineKind`."
                 if pool
                 else "Remove it: it belongs to kinds that implement InfraMachinePool."
             )

@@ -111,7 +111,7 @@ _INFRASTRUCTURE = "infrastructure"
 def check_components(draft: Draft, top: PathReporter) -> None:
     """Report components that clusterctl cannot install (CC-51, CC-70).
 
-    Ids: ``component-type``, ``component-repeated`` and ``section-unused``.
+    Ids: ``component-type``, ``component-repeated``, ``section-unused`` and ``spec-repeated``.
     """
     reporter = top.at("components")
     present = {section.section for section in draft.sections}

@@ -276,7 +276,7 @@ def _check_required(
 
 
 def _or_convert(is_possible: bool) -> str:
-    return "; else your conversion has to set it." if is_possible else "."
+    return "; otherwise your conversion must set it." if is_possible else "."
 
 
 def _list_unfilled_in_hub(changes: PartChanges, hub: tuple[Field, ...]) -> list[tuple[Field, str]]:

@@ -1,4 +1,4 @@
-"""Objects of other providers: templates, and the objects of which Machines consist.
+"""Objects of other providers: templates, and the objects that belong to a Machine.
 
 References contain only a group and a kind, so that another provider can be upgraded without a
 change to the control plane. API versions are taken from the contract labels of CRDs (GEN-01 to
@@ -71,7 +71,7 @@ class ContractKinds:
                 resource = _resource_type(crd, contract)
                 if resource is not None:
                     return resource
-        message = f"no CRD of {kind}.{group} has the label of a contract, and a version of it"
+        message = f"no CRD of {kind}.{group} has a contract label that names one of its versions"
         raise NotAvailableError(Waiting(REASON_NO_CONTRACT_VERSION, message))
 
     def object_type(self, template: ResourceType) -> ResourceType:

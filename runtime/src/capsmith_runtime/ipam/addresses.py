@@ -187,7 +187,7 @@ class OrphanedAddressController:
         self._writer = IPAddressWriter(context.client, dialect, addresses, claims.resource)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Delete an address whose claim has been missing for the grace period."""
+        """Delete an address of this provider whose claim has been missing for the grace period."""
         obj = self._addresses.get(key)
         pool = None
         # Addresses of cluster-scoped pools are cached from all namespaces.

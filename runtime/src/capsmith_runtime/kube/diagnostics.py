@@ -315,7 +315,10 @@ class Diagnostics:
             await server.start()
 
     async def run(self) -> None:
-        """Serve metrics over HTTPS as soon as there is a certificate; runs until cancelled."""
+        """Serve metrics over HTTPS as soon as there is a certificate; runs until cancelled.
+
+        Only waits if there is no folder for certificates, or if metrics are served without TLS.
+        """
         folder = self._options.certificates
         if folder is None or self._options.insecure:
             await asyncio.Event().wait()

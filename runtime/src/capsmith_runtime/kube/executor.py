@@ -189,7 +189,7 @@ class HandlerExecutor:
             self._exhausted_since = monotonic()
         call.when_ended(lambda: self._ended(call, running))
         _log.error(
-            "hook hangs; its object waits until it ends", hook=call.name, identity=call.tenant
+            "hook hangs; its object waits until the hook ends", hook=call.name, identity=call.tenant
         )
         raise StillRunningError(message, call)
 
@@ -252,7 +252,7 @@ class HandlerExecutor:
             except TimeoutError:
                 if left > SLOW_SECONDS:
                     continue
-                message = f"all {self.threads} hook threads are taken: {call.name}"
+                message = f"all {self.threads} hook threads are in use: {call.name}"
                 raise HooksExhaustedError(message) from None
             call.holds_slot, call.began = True, monotonic()
             return

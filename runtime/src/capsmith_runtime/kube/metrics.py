@@ -145,7 +145,7 @@ class Metrics:
         )
         self.unfinished_work = self._gauge(
             "workqueue_unfinished_work_seconds",
-            "Seconds for which the keys in process have been so, summed.",
+            "Seconds for which the keys in process have been processed, summed.",
             "name",
         )
         self.longest_running = self._gauge(
@@ -156,7 +156,7 @@ class Metrics:
 
     def _create_hook_metrics(self) -> None:
         self.hook_timeouts = self._counter(
-            "hook_timeouts", "Author hooks that ran out of time.", "hook"
+            "hook_timeouts", "Author hooks that exceeded their time-out.", "hook"
         )
         self.hooks_in_flight = self._gauge(
             "hooks_in_flight", "Author hooks that run within their time-out.", "hook"

@@ -60,7 +60,7 @@ def parse_tls_version(text: str) -> ssl.TLSVersion:
     Raises ValueError for any other string.
     """
     if text not in VERSIONS:
-        raise ValueError(f"{text!r} is none of {', '.join(VERSIONS)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(VERSIONS)}")
     return VERSIONS[text]
 
 

@@ -90,7 +90,7 @@ class SessionWatch:
             began = monotonic()
             try:
                 await self._watch(session)
-                problem = "it returned although the session is open"
+                problem = "it returned while the session was open"
             except SessionExpiredError as error:
                 self._changes.end()
                 self._expire(error)

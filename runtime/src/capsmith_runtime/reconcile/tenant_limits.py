@@ -165,7 +165,7 @@ class TenantCalls:
 
     def _find_problem(self, group: Hashable, concurrency: int) -> str | None:
         if monotonic() < self.paused_until:
-            return "paused, because the last ones hung"
+            return "paused, because the latest ones hung"
         # The pause applies even to a single tenant; shares only protect the other tenants.
         if self._limits.has_one_tenant:
             return None
@@ -174,9 +174,9 @@ class TenantCalls:
         slow = [each for each in self._permits if each.is_slow and not self._is_settled(each)]
         threads = self._limits.executor.threads
         if len(slow) >= max(1, threads // SHARE):
-            return f"{len(slow)} take long"
+            return f"{len(slow)} calls are slow"
         own = sum(each.group == group for each in slow)
-        return f"{own} of this kind take long" if own >= max(1, concurrency // SHARE) else None
+        return f"{own} calls of this kind are slow" if own >= max(1, concurrency // SHARE) else None
 
     def _is_settled(self, permit: CallPermit) -> bool:
         """Return whether a later call had a response, so that this call only occupies a thread."""

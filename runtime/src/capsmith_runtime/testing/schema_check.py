@@ -79,4 +79,4 @@ def _object_complaints(schema: dict[str, Any], value: Any, path: str) -> Iterato
         if isinstance(inner, dict):
             yield from complaints(inner, item, f"{path}.{name}")
         elif not free:
-            yield f"{path}.{name}: the schema does not know it"
+            yield f"{path}.{name}: is not declared in the schema"

@@ -56,7 +56,7 @@ def value_complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[
         # Compared one by one, because JSON objects cannot be hashed.
         repeats = any(item in value[:index] for index, item in enumerate(value))
         if repeats and schema.get("x-kubernetes-list-type") == "set":
-            yield f"{path}: a set has each item once"
+            yield f"{path}: a set cannot contain duplicate items"
         for index, item in enumerate(value):
             yield from value_complaints(schema.get("items") or {}, item, f"{path}[{index}]")
     elif isinstance(value, dict):
@@ -98,4 +98,4 @@ def _number_complaints(schema: dict[str, Any], value: float, path: str) -> Itera
     if high is not None and (value > high or (value == high and schema.get("exclusiveMaximum"))):
         yield f"{path}: {value} is above the maximum {high}"
     if step and not math.isclose(value / step, round(value / step), rel_tol=_CLOSE):
-        yield f"{path}: {value} is no multiple of {step}"
+        yield f"{path}: {value} is not a multiple of {step}"

@@ -46,14 +46,19 @@ class WebhookFlags:
         add("--webhook-cert-dir", default=Path(CERTIFICATES), type=Path, metavar="DIR")
         add("--webhook-cert-name", default="tls.crt", metavar="FILE", help="certificate, in DIR")
         add("--webhook-key-name", default="tls.key", metavar="FILE", help="its key, in DIR")
-        add("--webhook-client-ca-name", default="", metavar="FILE", help="in DIR; who may call")
+        add(
+            "--webhook-client-ca-name",
+            default="",
+            metavar="FILE",
+            help="CA certificates of the clients that may call, in DIR",
+        )
         add(
             "--webhook-url",
             default="",
             type=_url,
             help="URL at which core reaches the server instead of a Service",
         )
-        delay = "how long a manager that stops still serves"
+        delay = "how long a stopping manager keeps serving"
         add("--webhook-shutdown-delay", default=5.0, type=parse_duration, help=delay)
 
     def read(self, arguments: argparse.Namespace) -> WebhookOptions:

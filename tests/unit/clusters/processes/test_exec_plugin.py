@@ -230,8 +230,8 @@ def test_answers_without_credentials_are_refused(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "another apiVersion"),
-        ({"interactiveMode": "Always"}, "asks questions"),
+        ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "must have the apiVersion"),
+        ({"interactiveMode": "Always"}, "requires a terminal"),
     ],
 )
 def test_commands_that_cannot_be_used_are_refused(

@@ -91,8 +91,7 @@ class LabActions:
         return [*self._kill_managers(), *self._change_faults()]
 
     def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
-        """Return the actions that scale, pause or delete an object, and the one that removes its
-        server.
+        """Return the actions that scale, pause or delete an object or remove its server.
 
         Empty unless the cloud is simulated and has a server for every machine.
         """

@@ -92,7 +92,7 @@ def _act(cluster: WatchedCluster, actions: Actions, wanted: JSON) -> str:
             except (ApiError, OSError, HTTPException, LookupError) as error:
                 return hide_in_line(str(error))
             return ""
-    return "this is no longer possible: the page shows what is"
+    return "this is no longer possible: the page shows the current state"
 
 
 async def _stream(

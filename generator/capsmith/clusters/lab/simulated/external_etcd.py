@@ -61,10 +61,11 @@ class EtcdTemplates:
         self._is_needed = bool(etcd) and any(_KIND in text for text in texts)
 
     def change(self, name: str, text: str) -> str:
-        """Return the content of the release's file ``name``, changed if it is a template.
+        """Return the content of the release's file ``name``, with the lab's etcd added to a
+        template.
 
-        A template that is valid YAML only after clusterctl has replaced its variables is returned
-        unchanged.
+        Other files are returned unchanged, and so is a template that is valid YAML only after
+        clusterctl has replaced its variables.
         """
         if not self._is_needed or not name.startswith(_TEMPLATES):
             return text

@@ -131,7 +131,7 @@ def _lives(session: Session) -> Iterator[tuple[str, str, list[JSON]]]:
 LIFETIME = (
     ConformanceCheck(
         "finalizer-first",
-        "The finalizer is there before the first effect.",
+        "An object has its finalizer before its first effect.",
         ("SM-08",),
         _finalizer,
     ),

@@ -36,7 +36,7 @@ def _require_restored(session: ClusterSession, owner: JSON, objects: list[JSON])
     """
     owned = [each for each in objects if _is_owned(each, owner)]
     if not owned:
-        raise Skipped("the owner of these objects is another one")
+        raise Skipped("these objects have another owner")
     _pause(session, owner, "true")
     try:
         for each in owned:

@@ -31,7 +31,8 @@ def register_nodes(session: Session) -> None:
     """Create a Node for each machine with a provider ID, and wait until core finds the Nodes.
 
     Core watches Nodes only after the first control plane machine has a Node, so each round also
-    changes the Machines, which makes core look again.
+    changes the Machines, which makes core look again.  Raises Violated if core does not find a Node
+    in time.
     """
     kind = session.objects.machine_kind
     names = [name for name in session.history.names(kind) if _has_machine(session, name)]

@@ -65,8 +65,8 @@ class ClusterSecrets:
     async def reconcile(self, owner: JSON, cluster: Cluster, *, generate: bool) -> SecretReport:
         """Create missing Secrets, renew the kubeconfig, and return a report on all Secrets.
 
-        Keys are created only if ``generate`` is true, because nothing can depend on earlier ones
-        yet. Raises the API server's errors.
+        Missing keys are created only if ``generate`` is true; set it only while nothing can depend
+        on earlier keys.  Raises the API server's errors.
         """
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
         pairs = {

@@ -142,7 +142,8 @@ class BootstrapEnvironment(TestEnvironment):
         )
 
     async def running_worker(self) -> tuple[NamespacedName, NamespacedName]:
-        """Add a Cluster with a worker, and wait until the worker has its data."""
+        """Add a Cluster with a worker, wait for the worker's data, and return the keys of Cluster
+        and configuration."""
         cluster = self.add_cluster()
         self.control_plane_is_initialized(cluster)
         key = self.add_machine(cluster, "m1")

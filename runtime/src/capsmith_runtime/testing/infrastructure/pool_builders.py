@@ -64,7 +64,7 @@ def infra_machine_pool_deletion(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> InfraMachinePoolDeleteScope[Spec]:
-    """Create the argument of a pool's ``reconcile_delete``, whose MachinePool no longer exists."""
+    """Create the argument of ``reconcile_delete`` for a pool whose MachinePool no longer exists."""
     return InfraMachinePoolDeleteScope(
         name=name,
         namespace=NAMESPACE,

@@ -68,7 +68,7 @@ class TestSourceIdentities(InfrastructureConformance):
     async def test_a_machine_is_created_with_a_derived_identity(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A cluster with a derived identity is provisioned, and so is a machine of it.
+        """A cluster with a derived identity is provisioned, and so is its machine.
 
         ``credentials`` may be empty then: ``credentials.source`` has those of the other identity.
         """
@@ -79,7 +79,7 @@ class TestSourceIdentities(InfrastructureConformance):
     async def test_a_machine_without_the_source_of_its_identity_is_not_forgotten(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A machine is not deleted while the identity is gone from which its own is derived.
+        """A machine is not deleted while the identity from which its own is derived does not exist.
 
         Without credentials nothing can be found or deleted: do not catch the error that ``session``
         raises.

@@ -32,7 +32,7 @@ class ResourceCase(Case):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Return the kind's name."""
+        """Return the name of the kind, as the only item."""
         return (self.kind.resource.kind,)
 
 
