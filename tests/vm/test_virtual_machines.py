@@ -21,6 +21,7 @@ from tests.e2e.harness.report import Report
 from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario, condition, one_scenario
 from tests.e2e.stack import Combination, Site, Stack
+from tests.vm.acceleration import choose_domain_type
 from tests.vm.hypervisor import Hypervisor, Machines, wait_gone
 from tests.vm.image.build import IMAGE, Image
 from tests.vm.provider import build_libvirt_provider
@@ -85,7 +86,7 @@ def test_boots(scenario: Scenario, lab: Lab, base: Base) -> None:
     documents = [_on_this_host(each, lab, base.folder) for each in scenario.render(1, 0)]
     report, timeline = lab.stack.report, lab.timeline
     with report.phase("vm", "control plane, its manager killed when the domain exists"):
-        timeline.note("the Cluster is applied")
+        timeline.note(f"the Cluster is applied, for machines that run by {choose_domain_type()}")
         scenario.create(documents)
         eventually(lab.hypervisor.domains, what="a domain", timeout=MACHINE_SECONDS)
         timeline.note("the domain exists; the manager of the infrastructure is killed")
@@ -122,7 +123,7 @@ def _on_this_host(document: JSON, lab: Lab, folder: Path) -> JSON:
             "cpus": 2,
             "memoryMiB": 1536 if is_control_plane else 768,
             "diskGiB": 4,
-            "domainType": "qemu",
+            "domainType": choose_domain_type(),
             "directBoot": {
                 "kernel": str(lab.image.kernel),
                 "initrd": str(lab.image.initrd),

@@ -100,6 +100,9 @@ def test_the_domain_is_as_specified(hosts: Infrastructure, view: InfraClusterVie
     root = _xml(hosts)
     assert root.findtext("vcpu") == "3"
     assert root.findtext("memory") == str(700 * 1024)
+    processor = root.find("cpu")
+    assert processor is not None
+    assert processor.get("mode") == "maximum"
     found = [root.findtext(f"os/{tag}") for tag in ("kernel", "initrd", "cmdline")]
     assert found == ["/boot/vmlinuz", "/boot/initrd", "quiet"]
     pool = hosts.host.storagePoolLookupByName(view.short_id)
