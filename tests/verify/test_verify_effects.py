@@ -208,3 +208,26 @@ def test_a_release_that_no_target_installs_is_named(tmp_path: Path) -> None:
     assert f"not judged: {file}: no target supports contract v1beta2" in text
     new = run(str(tmp_path), "--target", "core=v1.13", "--format", "json")
     assert json.loads(new.output)["notJudged"] == []
+
+
+@pytest.mark.parametrize(
+    ("versions", "effect"),
+    # Objects may still be stored in a version that is no longer served.
+    [(("v1",), "advice"), (("v1beta1", "v1"), "breaks")],
+)
+@pytest.mark.parametrize("certificate", ["", "acme-system/lost"])
+def test_a_crd_with_one_version_needs_no_conversion(
+    tmp_path: Path, certificate: str, versions: tuple[str, ...], effect: str
+) -> None:
+    cluster = crd("AcmeCluster", {V1BETA2: "v1"}, versions)
+    cluster["spec"]["versions"][0]["served"] = len(versions) == 1
+    if certificate:
+        cluster["metadata"]["annotations"] = {"cert-manager.io/inject-ca-from": certificate}
+    client = {"service": {"name": "lost", "namespace": "acme-system", "path": "/convert"}}
+    cluster["spec"]["conversion"] = {
+        "strategy": "Webhook",
+        "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client},
+    }
+    write(tmp_path, cluster, *manager("acme")[:1])
+    for rule in ("CC-36", "CC-37"):
+        assert list(classes(tmp_path, rule).values()) == [effect]

@@ -78,7 +78,9 @@ def _all_clients(bundle: Bundle) -> Iterator[Client]:
     path = ("spec", "conversion", "webhook", "clientConfig")
     for manifest in bundle.of(_CRD):
         if text_of(manifest.document, "spec", "conversion", "strategy") == "Webhook":
-            yield Client(manifest, path, manifest.mapping(*path))
+            # Objects are stored and read in the only version, so nothing is ever converted.
+            is_unused = len(manifest.listing("spec", "versions")) == 1
+            yield Client(manifest, path, manifest.mapping(*path), is_unused)
     for manifest in bundle.of("ExtensionConfig"):
         path = ("spec", "clientConfig")
         yield Client(manifest, path, manifest.mapping(*path))
@@ -156,10 +158,10 @@ def check_webhook_ca(context: Context, params: Injections) -> Iterator[Violation
         if found is None:
             if not set(params.others) & set(annotations) and _lacks_ca(bundle, client):
                 message = f"{client.manifest}: no caBundle, and no annotation {params.certificate}"
-                yield Violation(client.manifest, message, path=client.path)
+                yield _untrusted(client, client.manifest, message, client.path)
         elif name not in certificates and not has_variable(name):
             message = f"{client.manifest}: Certificate {name} is not in the release"
-            yield Violation(client.manifest, message, path=path)
+            yield _untrusted(client, client.manifest, message, path)
         elif name in certificates:
             yield from _wrong_names(client, certificates[name])
 
@@ -194,7 +196,11 @@ def _wrong_names(client: Client, certificate: Manifest) -> Iterator[Violation]:
     if not _is_for(certificate, client.name):
         shown = ", ".join(_read_names(certificate))
         message = f"{certificate} is for {shown}, and not for Service {client.name}"
-        yield Violation(certificate, message, path=("spec", "dnsNames"))
+        yield _untrusted(client, certificate, message, ("spec", "dnsNames"))
+
+
+def _untrusted(client: Client, manifest: Manifest, message: str, path: Path) -> Violation:
+    return Violation(manifest, message, path=path, harmless=client.is_optional)
 
 
 def _is_for(certificate: Manifest, service: str) -> bool:
