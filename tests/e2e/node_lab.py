@@ -188,14 +188,22 @@ class Answers:
 
 
 @contextmanager
-def send_requests(send: Callable[[int], object], threads: int) -> Iterator[Answers]:
-    """Call `send` with the number of its thread, again and again, and count the answers."""
+def send_requests(
+    client: KubeClient, send: Callable[[KubeClient, int], object], threads: int
+) -> Iterator[Answers]:
+    """Call `send` again and again, and count the answers.
+
+    It is called with the number of its thread, and with a client like `client` that reports a
+    webhook that does not respond, where other clients would try again.
+    """
     answers, ended, lock = Answers(), threading.Event(), threading.Lock()
+    probe = KubeClient(client.server, client.credentials)
+    probe.retries_webhooks = False
 
     def repeat(number: int) -> None:
         while not ended.wait(_PAUSE_SECONDS):
             try:
-                send(number)
+                send(probe, number)
                 with lock:
                     answers.answered += 1
             except (ApiError, OSError, HTTPException) as error:
@@ -210,6 +218,7 @@ def send_requests(send: Callable[[int], object], threads: int) -> Iterator[Answe
         ended.set()
         for thread in running:
             thread.join()
+        probe.close()
 
 
 def count_reasons(answers: Answers) -> Counter[str]:

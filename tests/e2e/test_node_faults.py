@@ -79,16 +79,16 @@ def manager(client: KubeClient) -> Iterator[Deployment]:
 def _admit(client: KubeClient) -> AbstractContextManager[Answers]:
     """Send requests that the webhook has to admit."""
 
-    def send(number: int) -> None:
+    def send(probe: KubeClient, number: int) -> None:
         obj: JSON = {
             "apiVersion": _API,
             "kind": "AcmeMachine",
             "metadata": {"name": f"probe-{number}", "namespace": "default"},
             "spec": {"size": "example", "image": "example"},
         }
-        client.apply(obj, dry_run=True)
+        probe.apply(obj, dry_run=True)
 
-    return send_requests(send, _THREADS)
+    return send_requests(client, send, _THREADS)
 
 
 def _annotated() -> JSON:
@@ -215,15 +215,50 @@ def test_drain(manager: Deployment, client: KubeClient) -> None:
     manager.roll_out({"replicas": 2})
     with _admit(client) as answers:
         for pod in manager.list_pods():
-            metadata = pod["metadata"]
-            path = client.path("v1", "Pod", metadata["name"], _NAMESPACE, "eviction")
-            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-            eviction["metadata"] = {"name": metadata["name"], "namespace": _NAMESPACE}
-            client.request("POST", path, body=eviction)
+            _evict(client, pod)
             eventually(_is_gone(manager, pod), what="the evicted Pod is gone")
             manager.roll_out({})
     print(answers.describe("eviction of both Pods, one after the other"))
     assert not answers.failures, count_reasons(answers)
+
+
+def test_drain_with_one_replica(manager: Deployment, client: KubeClient) -> None:
+    """While the only Node is cordoned, only requests that need the webhook fail."""
+    (pod,) = manager.list_pods()
+    node = client.get("v1", "Node", pod["spec"]["nodeName"])
+    with _admit(client) as answers, _read(client) as reads:
+        client.patch(node, {"spec": {"unschedulable": True}})
+        try:
+            began = time.monotonic()
+            _evict(client, pod)
+            eventually(_is_gone(manager, pod), what="the evicted Pod is gone")
+            eventually(lambda: bool(answers.failures), what="a request fails")
+        finally:
+            client.patch(node, {"spec": {"unschedulable": None}})
+        manager.roll_out({})
+        seconds = time.monotonic() - began
+    reasons = count_reasons(answers)
+    print(answers.describe(f"drain with one replica, {seconds:.1f} s from eviction to ready"))
+    print(reads.describe("reads meanwhile"))
+    assert all("failed calling webhook" in each for each in reasons), reasons
+    assert not reads.failures, count_reasons(reads)
+    with _admit(client) as answers:
+        eventually(lambda: answers.answered > _THREADS, what="requests are admitted again")
+    assert not answers.failures, count_reasons(answers)
+
+
+def _evict(client: KubeClient, pod: JSON) -> None:
+    """Ask for the eviction of a Pod, as `kubectl drain` does."""
+    name = pod["metadata"]["name"]
+    path = client.path("v1", "Pod", name, _NAMESPACE, "eviction")
+    metadata = {"name": name, "namespace": _NAMESPACE}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+    client.request("POST", path, body=eviction)
+
+
+def _read(client: KubeClient) -> AbstractContextManager[Answers]:
+    """Send requests that no webhook has to admit."""
+    return send_requests(client, lambda probe, _: probe.list(_API, "AcmeMachine", "default"), 1)
 
 
 def test_out_of_memory(manager: Deployment, client: KubeClient) -> None:

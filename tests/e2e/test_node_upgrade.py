@@ -65,7 +65,7 @@ def test_contract_upgrade_as_pods(lab: NodeLab) -> None:
 
 def _read(client: KubeClient, version: str, readers: int) -> AbstractContextManager[Answers]:
     """Read the provider's machines in one version, again and again."""
-    return send_requests(lambda _: client.list(version, _KIND, "default"), readers)
+    return send_requests(client, lambda probe, _: probe.list(version, _KIND, "default"), readers)
 
 
 def _list_uids(client: KubeClient) -> dict[str, str]:

@@ -22,6 +22,7 @@ JSON = dict[str, Any]
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _UNAUTHORIZED = 401
 _USER_AGENT = "capsmith"
 _ATTEMPTS = 3
@@ -83,6 +84,9 @@ class KubeClient:
     Objects are plain dictionaries, because their kinds are only known at run time.  Thread-safe:
     each thread uses its own connections.
     """
+
+    retries_webhooks = True
+    """Whether requests are repeated while a webhook of core or a manager does not respond."""
 
     def __init__(self, server: str, credentials: Credentials) -> None:
         self.server = server
@@ -164,6 +168,14 @@ class KubeClient:
         query = build_dry_run_query(dry_run)
         return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
 
+    def merge(self, obj: JSON, body: JSON, subresource: str | None = None) -> JSON:
+        """Apply the strategic merge patch ``body``, which merges lists by the keys of their items.
+
+        Only kinds of Kubernetes itself have such patches.  Returns the object as stored.
+        """
+        path = self._path_of(obj, subresource)
+        return self.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH)
+
     def delete(self, obj: JSON, propagation: str | None = None) -> None:
         """Request an object's deletion without waiting. A missing object is not an error."""
         query = {"propagationPolicy": propagation} if propagation else {}
@@ -238,7 +250,7 @@ class KubeClient:
             headers |= self._headers()
             status, text = self._send(method, target, payload, headers)
         deadline = time.monotonic() + _BUSY_SECONDS
-        while is_busy(status, text) and time.monotonic() < deadline:
+        while self._is_busy(status, text) and time.monotonic() < deadline:
             time.sleep(_BUSY_STEP)
             status, text = self._send(method, target, payload, headers)
         if status >= 400:
@@ -282,6 +294,9 @@ class KubeClient:
             if connection.sock is not None:
                 with suppress(OSError):
                     connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _is_busy(self, status: int, text: str) -> bool:
+        return is_busy(status, text) and (status != 500 or self.retries_webhooks)
 
     def _send(
         self, method: str, target: str, payload: bytes | None, headers: dict[str, str]

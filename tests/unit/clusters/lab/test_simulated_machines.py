@@ -12,6 +12,7 @@ from capsmith.clusters.lab.simulated.workload import (
     CLUSTER_NAME,
     Machines,
     build_kubeconfig_secret,
+    has_control_plane,
     publish_kubeconfig,
 )
 from tests.unit.judge.running.memory import NAMESPACE, Memory, MemoryClient
@@ -86,6 +87,41 @@ def test_kubeadm_reports_when_certificates_expire(client: MemoryClient, machines
     config = client.memory.find("KubeadmConfig", "k1")
     assert config is not None
     assert config["metadata"]["annotations"][EXPIRY].endswith("Z")
+
+
+def test_servers_of_a_paused_cluster_outlive_their_machines(
+    client: MemoryClient, machines: Machines
+) -> None:
+    """Nothing deletes servers meanwhile; a Machine with the same provider ID takes one over."""
+    add(client, "Secret", "data", data={"value": encoded("#cloud-config")})
+    spec = {"providerID": "a://1", "bootstrap": {"dataSecretName": "data"}}
+    add(client, "Machine", "m1", spec=spec, metadata={"uid": "u1"})
+    machines.refresh()
+    (server,) = machines.servers()
+    client.memory.delete(("Machine", NAMESPACE, "m1"))
+    machines.refresh(is_paused=True)
+    assert machines.servers() == [server]
+    machines.orphan()
+    machines.refresh()
+    assert machines.servers() == [server]
+    add(client, "Machine", "m2", spec=spec, metadata={"uid": "u2"})
+    machines.refresh()
+    assert machines.servers() == [server]
+    client.memory.delete(("Machine", NAMESPACE, "m2"))
+    machines.refresh()
+    assert machines.servers() == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"infrastructureRef": {"kind": "AcmeCluster"}}, False),
+        ({"controlPlaneRef": {"kind": "KubeadmControlPlane"}}, True),
+        ({"topology": {"version": "v1.36.0"}}, True),
+    ],
+)
+def test_a_topology_will_have_a_control_plane(spec: JSON, expected: bool) -> None:
+    assert has_control_plane({"spec": spec}) is expected
 
 
 @pytest.mark.parametrize("type", ["", "cluster.x-k8s.io/secret", "Opaque"])

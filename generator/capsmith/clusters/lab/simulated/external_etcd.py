@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from capsmith.clusters.lab.objects import CLUSTER_NAME
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.pki import Pki
 
@@ -125,7 +126,9 @@ def _secrets(pki: Pki, namespace: str, cluster: str) -> list[JSON]:
 
 
 def _secret(namespace: str, cluster: str, purpose: str, files: Mapping[str, Path]) -> JSON:
-    metadata = {"name": f"{cluster}-{purpose}", "namespace": namespace}
+    # With this label, they are moved with their cluster.
+    labels = {CLUSTER_NAME: cluster}
+    metadata = {"name": f"{cluster}-{purpose}", "namespace": namespace, "labels": labels}
     data = {key: base64.b64encode(path.read_bytes()).decode() for key, path in files.items()}
     kind = {"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret"}
     return {**kind, "metadata": metadata, "data": data}

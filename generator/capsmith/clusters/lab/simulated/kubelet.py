@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import yaml
 
 from capsmith.clusters.lab.simulated.loop import reconcile_each
+from capsmith.clusters.lab.simulated.pods import build_running_status
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.nodes import build_healthy_conditions
 
@@ -89,6 +90,11 @@ class Kubelet:
         self._log = log
         self._registered: dict[str, _Registered] = {}
 
+    @property
+    def has_nodes(self) -> bool:
+        """Return whether any server has a Node."""
+        return bool(self._registered)
+
     def tick(self) -> None:
         """Register new servers, delete Nodes of deleted ones, and report the rest as healthy."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
@@ -148,7 +154,8 @@ class Kubelet:
 
     def _report_status(self, node: JSON) -> None:
         status = {"conditions": build_healthy_conditions(), **node["status"]}
-        self._client.patch(node, {"status": status}, "status")
+        # Like a kubelet, it leaves the conditions of others alone.
+        self._client.merge(node, {"status": status}, "status")
 
 
 def _node_info(server: Server) -> JSON:
@@ -166,7 +173,6 @@ _NAMESPACE = "kube-system"
 _ROLE = "node-role.kubernetes.io/control-plane"
 _PROXY = "kube-proxy"
 _STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-_READY = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 
 
 class KubeadmKubelet(Kubelet):
@@ -205,7 +211,7 @@ class KubeadmKubelet(Kubelet):
             for component in _STATIC_PODS:
                 pod = _mirror_pod(component, server.name)
                 self._create(pod)
-                self._client.patch(pod, {"status": _running()}, "status")
+                self._client.patch(pod, {"status": build_running_status()}, "status")
         # The Node comes last, because core considers a machine with a Node to be running, and
         # everything else must exist by then.
         super()._register(id, node)
@@ -291,8 +297,3 @@ def _mirror_pod(component: str, node: str) -> JSON:
         },
         "spec": {"nodeName": node, "containers": [{"name": component, "image": component}]},
     }
-
-
-def _running() -> JSON:
-    conditions = [{"type": name, "status": "True"} for name in _READY]
-    return {"phase": "Running", "conditions": conditions}

@@ -5,6 +5,10 @@ simulation creates as a user could.  The API server listens on this computer, wh
 infrastructure reports.  Servers are derived from core's Machines and MachinePools: a server boots
 once any infrastructure provider has set a provider ID.  It is deleted together with its Machine, or
 when its provider ID is removed from its pool.
+
+While a Cluster is paused, no provider deletes a server: if the Cluster disappears, it was moved or
+its finalizers were removed, and its servers keep running.  A new Cluster of the same name gets them
+back.
 """
 
 from __future__ import annotations
@@ -22,11 +26,12 @@ from pathlib import Path
 
 from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet, Server
 from capsmith.clusters.lab.simulated.loop import note
+from capsmith.clusters.lab.simulated.pods import CONTROLLERS, SimulatedPods
 from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.pki import EtcdTLS, Pki
 from capsmith.clusters.processes.process import free_port
-from capsmith.clusters.processes.servers import LOCAL, ApiServer
+from capsmith.clusters.processes.servers import LOCAL, ApiServer, ControllerManager
 from capsmith.clusters.processes.tools import Toolbox
 
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
@@ -61,13 +66,23 @@ class Machines:
         self._namespace = namespace
         self._cluster = cluster
         self._servers: dict[str, Server] = {}
+        self._orphans: dict[str, Server] = {}
+        """Servers without a Machine, by provider ID."""
 
     def servers(self, cluster: str | None = None) -> list[Server]:
         """Return the servers found by the last refresh. ``cluster`` is ignored."""
-        return list(self._servers.values())
+        return [*self._servers.values(), *self._orphans.values()]
 
-    def refresh(self) -> None:
-        """Update the servers from Machines and MachinePools, and read new bootstrap data."""
+    def orphan(self) -> None:
+        """Keep all servers, until a Machine has their provider ID, although theirs have gone."""
+        self._orphans |= {each.provider_id: each for each in self._servers.values()}
+        self._servers = {}
+
+    def refresh(self, *, is_paused: bool = False) -> None:
+        """Update the servers from Machines and MachinePools, and read new bootstrap data.
+
+        No server is deleted while the cluster is paused.
+        """
         machines, pools = self._list("Machine"), self._list(_POOL)
         by_name = {each["metadata"]["name"]: each for each in pools}
         # By uid: a Machine that replaces another one of the same name is a new machine.
@@ -77,7 +92,7 @@ class Machines:
             for pool in pools
             for boot in self._find_instances(pool)
         }
-        for id in self._servers.keys() - found.keys() - instances.keys():
+        for id in () if is_paused else self._servers.keys() - found.keys() - instances.keys():
             del self._servers[id]
         for uid, machine in found.items():
             # A Machine that is being deleted does not boot, because core may have removed its Node.
@@ -116,18 +131,22 @@ class Machines:
         """Add a server, unless it lacks a provider ID or bootstrap data."""
         if not boot.provider_id or not boot.secret:
             return
+        if boot.provider_id in self._orphans:
+            # It has booted for another Machine, and only its owner changes.
+            self._servers[id] = self._orphans.pop(boot.provider_id)
+            return
         found = self._client.find("v1", "Secret", boot.secret, self._namespace)
         if found is None:
             return
+        data = base64.b64decode((found.get("data") or {}).get("value", "")).decode(errors="replace")
         if boot.config is not None:
             self._report_expiry(boot.config)
-        data = base64.b64decode((found.get("data") or {}).get("value", ""))
         self._servers[id] = Server(
             id=id,
             name=boot.name,
             provider_id=boot.provider_id,
             cluster=self._cluster,
-            user_data=data.decode(errors="replace"),
+            user_data=data,
             version=boot.version,
         )
 
@@ -189,9 +208,20 @@ class _Workload:
 
     number: int
     server: ApiServer
+    pods: SimulatedPods
     uid: str = ""
     machines: Machines | None = None
     kubelet: KubeadmKubelet | None = None
+    cluster: tuple[str, str] = ("", "")
+    """Namespace and name of the cluster."""
+    is_paused: bool = False
+    is_published: bool = False
+    """Whether the cluster has its kubeconfig Secret."""
+
+    def stop(self) -> None:
+        """Stop the API server and its clients."""
+        self.pods.stop()
+        self.server.stop()
 
 
 class SimulatedClusters:
@@ -223,6 +253,8 @@ class SimulatedClusters:
         self._log = folder / "machines.log"
         self._assigned = folder / "workload.json"
         self._workloads: dict[str, _Workload] = {}
+        self._orphans: dict[tuple[str, str], _Workload] = {}
+        """Clusters that were paused when their objects disappeared."""
         self._spare: _Workload | None = None
         self._next = 1
 
@@ -237,8 +269,9 @@ class SimulatedClusters:
 
     def stop(self) -> None:
         """Stop the API servers of all clusters, and the spare API server."""
-        for workload in [*self._workloads.values(), *([self._spare] if self._spare else [])]:
-            workload.server.stop()
+        spare = [self._spare] if self._spare else []
+        for workload in [*self._workloads.values(), *self._orphans.values(), *spare]:
+            workload.stop()
 
     def tick(self) -> None:
         """Take the next step for each Cluster.
@@ -248,7 +281,7 @@ class SimulatedClusters:
         core = self._client.preferred_version(_GROUP)
         clusters = {each["metadata"]["uid"]: each for each in self._client.list(core, "Cluster")}
         for uid in self._workloads.keys() - clusters.keys():
-            self._remove(self._workloads.pop(uid))
+            self._lose(self._workloads.pop(uid))
         for uid, cluster in clusters.items():
             self._guarded(cluster, partial(self._serve, core, uid, cluster))
         if self._spare is None:
@@ -264,29 +297,41 @@ class SimulatedClusters:
             note(self._log, f"cluster {cluster['metadata']['name']}: {error}")
 
     def _serve(self, core: str, uid: str, cluster: JSON) -> None:
+        name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
         workload = self._workloads.get(uid)
         if workload is None:
-            workload = self._assign(uid)
-            note(self._log, f"cluster {cluster['metadata']['name']}: {workload.server.url}")
+            workload = self._assign(uid, (namespace, name))
+            note(self._log, f"cluster {name}: {workload.server.url}")
         if not workload.server.process.running:
             note(self._log, f"{workload.server.name} has ended and restarts")
             workload.server.start()
+        if has_control_plane(cluster):
+            self._publish(workload, cluster)
         if workload.machines is None or workload.kubelet is None:
-            name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
-            publish_kubeconfig(self._client, cluster, workload.server.kubeconfig_text)
             machines = Machines(self._client, core, namespace, name)
             server = workload.server
             workload.kubelet = KubeadmKubelet(server.client, machines, server.name, self._log, name)
             workload.machines = machines
-        workload.machines.refresh()
+        workload.is_paused = bool(cluster["spec"].get("paused"))
+        workload.machines.refresh(is_paused=workload.is_paused)
         workload.kubelet.tick()
+        if workload.kubelet.has_nodes:
+            self._publish(workload, cluster)
+        workload.pods.tick()
 
-    def _assign(self, uid: str) -> _Workload:
-        workload = self._spare or self._new()
+    def _publish(self, workload: _Workload, cluster: JSON) -> None:
+        if not workload.is_published:
+            publish_kubeconfig(self._client, cluster, workload.server.kubeconfig_text)
+            workload.is_published = True
+
+    def _assign(self, uid: str, cluster: tuple[str, str]) -> _Workload:
+        workload = self._orphans.pop(cluster, None)
+        if workload is None:
+            workload = self._spare or self._new()
+            self._spare = None
         if workload.server.process.running:
             workload.server.wait_ready()
-        self._spare = None
-        workload.uid = uid
+        workload.uid, workload.cluster = uid, cluster
         self._workloads[uid] = workload
         self._write()
         return workload
@@ -314,10 +359,25 @@ class SimulatedClusters:
         except BaseException:
             server.stop()
             raise
-        return _Workload(number, server, uid)
+        return _Workload(number, server, self._simulate_pods(server), uid)
+
+    def _simulate_pods(self, server: ApiServer) -> SimulatedPods:
+        flags = [f"--controllers={','.join(CONTROLLERS)}"]
+        folder = self._folder / server.name
+        controllers = partial(ControllerManager, self._tools, self._pki, server, folder, flags)
+        return SimulatedPods(server.client, lambda: controllers().process, self._log)
+
+    def _lose(self, workload: _Workload) -> None:
+        """Keep a paused cluster without its objects; end any other cluster."""
+        if not workload.is_paused or workload.machines is None:
+            self._remove(workload)
+            return
+        workload.machines.orphan()
+        workload.is_published = False
+        self._orphans[workload.cluster] = workload
 
     def _remove(self, workload: _Workload) -> None:
-        workload.server.stop()
+        workload.stop()
         shutil.rmtree(workload.server.kubeconfig.parent, ignore_errors=True)
         self._write()
 
@@ -336,6 +396,16 @@ class SimulatedClusters:
             for uid, each in self._workloads.items()
         }
         write_text(self._assigned, json.dumps({"next": self._next, "clusters": clusters}))
+
+
+def has_control_plane(cluster: JSON) -> bool:
+    """Return whether a Cluster has, or will have, a control plane object.
+
+    Without one, core finds the first Node only if it connects after that Node exists, as it does
+    where the API server runs on the first machine.
+    """
+    spec = cluster["spec"]
+    return bool(spec.get("controlPlaneRef") or spec.get("topology"))
 
 
 def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> None:

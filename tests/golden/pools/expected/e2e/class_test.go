@@ -136,6 +136,21 @@ var _ = Describe("Creating and deleting several clusters", func() {
 	})
 })
 
+var _ = Describe("Draining Nodes", func() {
+	upstream.NodeDrainTimeoutSpec(ctx, func() upstream.NodeDrainTimeoutSpecInput {
+		return upstream.NodeDrainTimeoutSpecInput{
+			E2EConfig:              e2eConfig,
+			ClusterctlConfigPath:   repository,
+			BootstrapClusterProxy:  proxy,
+			ArtifactFolder:         *artifactFolder,
+			InfrastructureProvider: infrastructure,
+			PostNamespaceCreated:   createInNamespace,
+			SkipCleanup:            *skipCleanup,
+			Flavor:                 ptr.To(topologyFlavor),
+		}
+	})
+})
+
 // withoutOwnMetadata leaves out the provider's own labels and annotations, which upstream allows on machines.
 func withoutOwnMetadata(object client.Object) clusterv1.ObjectMeta {
 	return clusterv1.ObjectMeta{

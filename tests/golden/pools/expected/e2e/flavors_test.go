@@ -35,6 +35,7 @@ var flavors = map[string]flavor{
 	taintsFlavor:         {"cluster-template.yaml", addTaints},
 	topologyTaintsFlavor: {"cluster-template-topology.yaml", addTaints},
 	remediationFlavor:    {"cluster-template.yaml", addHealthCheck},
+	adoptionFlavor:       {"cluster-template.yaml", adoptMachine},
 }
 
 const healthCheck = `
@@ -45,10 +46,6 @@ metadata:
   namespace: "${NAMESPACE}"
 spec:
   clusterName: "${CLUSTER_NAME}"
-  selector:
-    matchExpressions:
-    - key: cluster.x-k8s.io/deployment-name
-      operator: Exists
   checks:
     unhealthyNodeConditions:
     - type: e2e.remediation.condition
@@ -184,8 +181,18 @@ func mustParse(text string) *yaml.Node {
 	return document.Content[0]
 }
 
+// addHealthCheck adds a check of the Machines of the first MachineDeployment. They are selected by a label and
+// its value: the spec finds them by these, not by expressions.
 func addHealthCheck(documents []*yaml.Node) []*yaml.Node {
-	return append(documents, mustParse(healthCheck))
+	check := mustParse(healthCheck)
+	for _, each := range documents {
+		if kindOf(each) == "MachineDeployment" {
+			name := get(get(each, "metadata"), "name")
+			set(ensure(check, "spec", "selector", "matchLabels"), "cluster.x-k8s.io/deployment-name", copyOf(name))
+			break
+		}
+	}
+	return append(documents, check)
 }
 
 func addTaints(documents []*yaml.Node) []*yaml.Node {

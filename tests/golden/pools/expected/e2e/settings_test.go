@@ -55,6 +55,24 @@ func readSettings(path string) (Settings, error) {
 	return found, nil
 }
 
+// intervals are those that a configuration of an older capsmith does not have.
+var intervals = map[string][]string{
+	"default/wait-deployment-available": {"5m", "1s"},
+	"default/wait-machine-deleted":      {"5m", "1s"},
+}
+
+// addIntervals adds the intervals that the configuration does not have.
+func addIntervals(config *clusterctl.E2EConfig) {
+	if config.Intervals == nil {
+		config.Intervals = map[string][]string{}
+	}
+	for name, values := range intervals {
+		if _, ok := config.Intervals[name]; !ok {
+			config.Intervals[name] = values
+		}
+	}
+}
+
 // readConfig reads variables and intervals. Unlike clusterctl.LoadE2EConfig, it requires no providers:
 // those of a cluster that exists are installed.
 func readConfig(path string) (*clusterctl.E2EConfig, error) {

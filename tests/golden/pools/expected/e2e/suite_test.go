@@ -56,6 +56,7 @@ var _ = BeforeSuite(func() {
 		Expect(err).ToNot(HaveOccurred())
 		proxy = framework.NewClusterProxy("bootstrap", os.Getenv("KUBECONFIG"), scheme)
 	}
+	addIntervals(e2eConfig)
 	repository, err = addFlavors(*clusterctlConfig, filepath.Join(*artifactFolder, "flavors"), e2eConfig.Variables)
 	Expect(err).ToNot(HaveOccurred())
 	Expect(createObjects(proxy.GetClient(), "")).To(Succeed())
