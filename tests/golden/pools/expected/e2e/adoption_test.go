@@ -35,8 +35,8 @@ var _ = Describe("Adopting the infrastructure of a control plane", func() {
 	})
 })
 
-// keepExternalIDs makes the API server write the annotation by which the provider finds a server into the
-// objects that the spec creates again, as somebody who adopts servers has to: the spec creates them without.
+// keepExternalIDs makes the API server add the annotation by which the provider finds a server to the objects
+// that the spec creates again without annotations.
 func keepExternalIDs(ctx context.Context, proxy framework.ClusterProxy, cluster *clusterv1.Cluster, objects upstream.ClusterObjects) error {
 	annotation := apiGroup + "/external-id"
 	ids := map[string]string{}
