@@ -90,3 +90,8 @@ def test_a_manager_without_keys_says_so(
 def test_the_end_of_a_session_is_told_apart(code: str, expected: type[Exception]) -> None:
     with pytest.raises(expected), reported_errors():
         raise ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeInstances")
+
+
+def test_a_cluster_without_an_identity_gets_no_keys() -> None:
+    with pytest.raises(ReconcileError, match="has no identity"):
+        find_keys(Credentials())

@@ -74,6 +74,10 @@ class Keys(TypedDict, total=False):
 def find_keys(credentials: Credentials) -> Keys:
     """Return the keys of an identity, after its role has been assumed with those of its source."""
     if credentials.identity_kind != "Ec2RoleIdentity":
+        # The manager's own keys are only for roles that allow it to assume them.
+        if not credentials:
+            message = "the Ec2Cluster has no identity: set spec.identityRef"
+            raise ReconcileError("CredentialsNotFound", message)
         return Keys(
             aws_access_key_id=credentials["accessKeyID"],
             aws_secret_access_key=credentials["secretAccessKey"],
