@@ -18,7 +18,8 @@ WITHOUT_PAGE = "docs/traceability/"
 
 _FENCED = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[(?P<text>[^\]\n]*)\]\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
-_CODE = re.compile(r"`[^`\n]+`")
+# Inline code may go on in the next line, but not in the next paragraph.
+_CODE = re.compile(r"`(?:[^`\n]|\n(?![ \t]*\n))+`")
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".jinja": "jinja"}
 
 

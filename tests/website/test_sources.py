@@ -22,6 +22,8 @@ from website.sources import page_of, pages_for, rewrite
         ("a.md", "[x](../no-such-file)", "[x](../no-such-file)"),
         ("a.md", "[x](https://example.com/a)", "[x](https://example.com/a)"),
         ("a.md", "`[a](../dev)` [x](../dev)", "`[a](../dev)` [x](repository/dev.md)"),
+        ("a.md", "`a\nb` [`x`](../dev) `c`", "`a\nb` [`x`](repository/dev.md) `c`"),
+        ("a.md", "one `\n\n[x](../dev) `", "one `\n\n[x](repository/dev.md) `"),
         ("a.md", "```\n[x](../dev)\n```", "```\n[x](../dev)\n```"),
         ("repository/README.md", "[x](docs/style.md)", "[x](../style.md)"),
         ("repository/README.md", "![x](docs/pictures/a.svg)", "![x](../pictures/a.svg)"),
