@@ -230,9 +230,17 @@ def status(name: str | None, format_: str) -> int:
 @lab.command()
 @click.argument("component", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Keep showing new lines until Ctrl-C.")
+@click.option(
+    "--tail",
+    type=click.IntRange(-1),
+    metavar="LINES",
+    default=50,
+    show_default=True,
+    help="Last lines to show of each log; -1 for all.",
+)
 @_name_option
 @handle_exit
-def logs(component: str | None, follow: bool, name: str | None) -> int:
+def logs(component: str | None, follow: bool, tail: int, name: str | None) -> int:
     """Show the end of the log of COMPONENT: etcd, apiserver, core, manager … (default: all)."""
     from capsmith.clusters.lab.status import follow as new_lines
     from capsmith.clusters.lab.status import read_last_lines, select_logs
@@ -243,7 +251,7 @@ def logs(component: str | None, follow: bool, name: str | None) -> int:
     for title, path in files.items():
         if len(files) > 1:
             console.print_text(f"==> {title} <==")
-        for line in read_last_lines(path):
+        for line in read_last_lines(path, tail):
             console.print_text(line)
     if follow:
         for title, line in new_lines(folder, files):

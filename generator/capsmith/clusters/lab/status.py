@@ -111,7 +111,6 @@ def _row(component: ComponentState) -> tuple[str, ...]:
 
 
 _ALIAS = "manager"
-_LINES = 50
 _STEP_SECONDS = 0.3
 
 
@@ -134,9 +133,10 @@ def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
     return matching
 
 
-def read_last_lines(path: Path) -> list[str]:
-    """Return at most the last 50 lines of a log file."""
-    return path.read_text(errors="replace").splitlines()[-_LINES:]
+def read_last_lines(path: Path, count: int) -> list[str]:
+    """Return at most the last ``count`` lines of a log file; all of them if ``count`` is -1."""
+    lines = path.read_text(errors="replace").splitlines()
+    return lines if count < 0 else lines[max(len(lines) - count, 0) :]
 
 
 def follow(

@@ -117,10 +117,17 @@ def test_data_for_machines(running: LabFolder) -> None:
     assert [each["name"] for each in found["components"]] == ["etcd", "manager-infrastructure"]
 
 
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(-1, ["one", "two"]), (0, []), (1, ["two"]), (2, ["one", "two"]), (50, ["one", "two"])],
+)
+def test_the_last_lines_of_a_log(running: LabFolder, count: int, expected: list[str]) -> None:
+    assert read_last_lines(select_logs(running, "etcd")["etcd"], count) == expected
+
+
 def test_logs_are_chosen_by_component(running: LabFolder) -> None:
     assert set(select_logs(running, None)) == {"etcd", "manager-infrastructure"}
     assert set(select_logs(running, "manager")) == {"manager-infrastructure"}
-    assert read_last_lines(select_logs(running, "etcd")["etcd"]) == ["one", "two"]
     with pytest.raises(LabError, match="no log of kubelet") as caught:
         select_logs(running, "kubelet")
     assert caught.value.finding.hint == "Use one of etcd, manager-infrastructure."
