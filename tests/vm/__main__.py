@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from capsmith.clusters.processes.tools.catalogue import core_module, default_core
 from tests.e2e.tools.required import required_toolbox
+from tests.vm.components import MODULES
 from tests.vm.image.build import cached_image
 
 _NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -20,7 +20,7 @@ _INSIDE = 'ip link set lo up && "$@"; exit $?'
 
 def main() -> None:
     """Build the components and the image, and become pytest in the namespaces."""
-    required_toolbox("tests with virtual machines", ["k8s", core_module(default_core())])
+    required_toolbox("tests with virtual machines", MODULES)
     print(f"the image is {cached_image().folder}", flush=True)
     os.environ["CAPSMITH_VM"] = "1"
     pytest = [sys.executable, "-m", "pytest", "-s", "tests/vm", *sys.argv[1:]]

@@ -10,10 +10,10 @@ import pytest
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import Etcd
-from capsmith.clusters.processes.tools.catalogue import core_module, default_core
 from tests.conftest import REPORT
 from tests.e2e.harness.report import Report
 from tests.e2e.tools.required import required_toolbox
+from tests.vm.components import MODULES
 from tests.vm.hypervisor import Hypervisor
 from tests.vm.image.build import Image, cached_image
 
@@ -28,7 +28,7 @@ def report(request: pytest.FixtureRequest) -> Report:
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Base]:
     folder = tmp_path_factory.mktemp("vm")
-    tools = required_toolbox("tests with virtual machines", ["k8s", core_module(default_core())])
+    tools = required_toolbox("tests with virtual machines", MODULES)
     etcd = Etcd(tools, folder)
     etcd.start()
     yield Base(tools, Pki(folder / "pki"), etcd, folder)
@@ -41,8 +41,9 @@ def image() -> Image:
 
 
 @pytest.fixture(scope="session")
-def hypervisor(base: Base) -> Iterator[Hypervisor]:
+def hypervisor(base: Base, image: Image) -> Iterator[Hypervisor]:
     host = Hypervisor(base.folder / "libvirt")
     host.start()
+    host.add_images(image.folder)
     yield host
     host.stop()

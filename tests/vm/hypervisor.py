@@ -81,7 +81,7 @@ class Hypervisor:
 
     def console(self, domain: str) -> str:
         """What a machine has written to its serial console."""
-        found = sorted(self.folder.parent.glob(f"machines/*/{domain}-console.log"))
+        found = sorted(self.folder.parent.glob(f"*/machines/*/{domain}-console.log"))
         return found[0].read_text(errors="replace") if found else ""
 
     def memory_mib(self) -> dict[str, int]:

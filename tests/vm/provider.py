@@ -1,4 +1,4 @@
-"""examples/libvirt, and in the same repository generated providers for the rest of a cluster."""
+"""examples/libvirt, alone or with generated providers for the rest of a cluster."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ _ADDED = {
 """Their scaffolds are used as they are; the image has the program that bootstrap data call."""
 
 
-def build_libvirt_provider(folder: Path) -> ProviderUnderTest:
-    """Generate the repository and make its release."""
+def build_libvirt_provider(folder: Path, *, with_helpers: bool) -> ProviderUnderTest:
+    """Generate the repository and make its release.
+
+    With helpers it has providers of bootstrap data and control planes too.
+    """
     spec, repository = folder / "provider.yaml", folder / "provider"
     folder.mkdir(parents=True, exist_ok=True)
-    described = {**yaml.safe_load((EXAMPLE / "provider.yaml").read_text()), **_ADDED}
+    described = yaml.safe_load((EXAMPLE / "provider.yaml").read_text())
+    described |= _ADDED if with_helpers else {}
     spec.write_text(yaml.safe_dump(described, sort_keys=False))
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], ROOT)
     add_authored_code(EXAMPLE, repository)

@@ -7,29 +7,48 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from capsmith.clusters.processes.tools import kubernetes_version
-from tests.e2e.tools.required import required_toolbox
+from capsmith.clusters.node.images import write_archive
+from capsmith.clusters.processes.process import Process
+from tests.vm.components import Components, build_components, list_images
 
 IMAGE: Final = "node.qcow2"
 _HERE: Final = Path(__file__).parent
-_KUBELET: Final = _HERE.parent / "kubelet"
 _SUITE: Final = "bookworm"
-_DISK: Final = "2G"
+DISK_GIB: Final = 6
+"""Disk of a machine: the kubelet evicts Pods where less than 15 % are free."""
 _PACKAGES: Final = (
-    "ca-certificates,cloud-init,containerd,containernetworking-plugins,dbus,initramfs-tools,"
-    "iproute2,iptables,kmod,linux-image-cloud-amd64,mount,openssl,procps,runc,systemd-sysv,udev,"
-    "util-linux"
+    "ca-certificates,cloud-init,dbus,initramfs-tools,iproute2,iptables,kmod,"
+    "linux-image-cloud-amd64,mount,openssl,procps,runc,systemd-sysv,udev,util-linux"
 )
+_PROGRAMS: Final = ("kubeadm", "kubelet")
+_SERVERS: Final = ("etcd", "kube-apiserver")
+_RUNTIME: Final = ("containerd", "containerd-shim-runc-v2", "ctr")
+_PLUGINS: Final = ("bridge", "host-local", "loopback")
+_PRELOADING: Final = """
+version = 3
+disabled_plugins = [
+  "io.containerd.grpc.v1.cri",
+  "io.containerd.internal.v1.opt",
+  "io.containerd.nri.v1.nri",
+]
+"""
 _INITRD: Final = (
     'mkdir -p "$1/etc/initramfs-tools/conf.d"',
     'printf "MODULES=list\\nCOMPRESS=gzip\\n" > "$1/etc/initramfs-tools/conf.d/virtual"',
     'printf "virtio_pci\\nvirtio_blk\\nvirtio_net\\next4\\n" > "$1/etc/initramfs-tools/modules"',
 )
-_ENABLED: Final = ("systemd-networkd.service", "sentinel-seen.path")
+_ENABLED: Final = (
+    "containerd.service",
+    "kubelet.service",
+    "systemd-networkd.service",
+    "sentinel-seen.path",
+)
 _MASKED: Final = (
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
@@ -59,49 +78,96 @@ class Image:
 
 def cached_image() -> Image:
     """Return the image; make it if an input has changed."""
+    components = build_components()
     cache = Path(os.environ.get("CAPSMITH_VM_CACHE") or Path.home() / ".cache/capsmith/vm")
-    target = cache / _digest()
+    target = cache / _digest(components)
     if not target.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            _build(Path(scratch))
-            shutil.rmtree(Path(scratch) / "root")
+            _build(Path(scratch), components, _cached_debian(cache))
             Path(scratch, "done").rename(target)
     return Image(target)
 
 
-def _digest() -> str:
+def _digest(components: Components) -> str:
     files = [path for path in sorted(_HERE.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
-    files += [_KUBELET / "go.mod", _KUBELET / "go.sum"]
-    parts = [kubernetes_version().encode()]
+    parts = [folder.name.encode() for folder in components.folders]
+    parts += [(_HERE.parent / "components.py").read_bytes()]
     parts += [part for path in files for part in (path.name.encode(), path.read_bytes())]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
-def _build(folder: Path) -> None:
+def _build(folder: Path, components: Components, debian: Path) -> None:
     root, done = folder / "root", folder / "done"
     done.mkdir()
-    _debootstrap(root)
-    binaries = root / "usr/local/bin"
-    toolbox = required_toolbox("the image", ["k8s"])
-    for name in ("etcd", "kube-apiserver"):
-        shutil.copy(toolbox.path("k8s", name), binaries)
-    _build_kubelet(binaries / "kubelet")
-    shutil.copy(_HERE / "node.py", binaries / "libvirt-node")
-    (binaries / "libvirt-node").chmod(0o755)
+    root.mkdir()
+    _run("tar", "--extract", "--numeric-owner", "--xattrs", f"--directory={root}", "-f", debian)
+    _add_programs(root, components)
     shutil.copytree(_HERE / "files", root, dirs_exist_ok=True)
     (root / "etc/machine-id").write_text("")
     _run("systemctl", f"--root={root}", "enable", *_ENABLED)
     _run("systemctl", f"--root={root}", "mask", *_MASKED)
+    _preload(folder, root, components)
     for name, pattern in {"vmlinuz": "vmlinuz-*", "initrd": "initrd.img-*"}.items():
         (found,) = (root / "boot").glob(pattern)
         shutil.copy(found, done / name)
     raw = folder / "node.raw"
-    _run("mke2fs", "-q", "-t", "ext4", "-d", root, "-L", "root", raw, _DISK)
+    _run("mke2fs", "-q", "-t", "ext4", "-d", root, "-L", "root", raw, f"{DISK_GIB}G")
     _run("qemu-img", "convert", "-O", "qcow2", raw, done / IMAGE)
 
 
-def _debootstrap(root: Path) -> None:
+def _add_programs(root: Path, components: Components) -> None:
+    binaries, plugins = root / "usr/local/bin", root / "opt/cni/bin"
+    plugins.mkdir(parents=True)
+    copied = [(components.kubernetes / name, binaries) for name in _PROGRAMS]
+    copied += [(components.servers / name, binaries) for name in _SERVERS]
+    copied += [(components.containerd / name, binaries) for name in _RUNTIME]
+    copied += [(components.containerd / name, plugins) for name in _PLUGINS]
+    for source, target in copied:
+        shutil.copy(source, target)
+    shutil.copy(_HERE / "node.py", binaries / "libvirt-node")
+    (binaries / "libvirt-node").chmod(0o755)
+
+
+def _preload(folder: Path, root: Path, components: Components) -> None:
+    """Unpack the images of Pods where the machine's containerd looks for them."""
+    archive = folder / "images.tar"
+    write_archive(archive, list_images(components, root), "amd64")
+    with _run_containerd(folder, root, components.containerd / "containerd") as socket:
+        command = (components.containerd / "ctr", f"--address={socket}", "--namespace=k8s.io")
+        flags = ("--local", "--snapshotter=overlayfs", "--discard-unpacked-layers")
+        _run(*command, "images", "import", *flags, archive)
+
+
+@contextmanager
+def _run_containerd(folder: Path, root: Path, program: Path) -> Iterator[Path]:
+    """Run containerd with the machine's folder, and end it; yield its socket."""
+    settings, socket = folder / "containerd.toml", folder / "containerd.sock"
+    settings.write_text(_PRELOADING)
+    folders = [f"--root={root}/var/lib/containerd", f"--state={folder}/state"]
+    command = [str(program), f"--config={settings}", f"--address={socket}", *folders]
+    process = Process("containerd", command, folder / "containerd.log")
+    process.start()
+    try:
+        process.wait_ready(socket.exists)
+        yield socket
+    finally:
+        process.stop()
+
+
+def _cached_debian(cache: Path) -> Path:
+    """Return an archive of the distribution, which takes longer than all else."""
+    parts = "\0".join([_SUITE, _PACKAGES, *_INITRD])
+    target = cache / f"debian-{hashlib.sha256(parts.encode()).hexdigest()[:16]}.tar"
+    if not target.exists():
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            archive = Path(scratch) / "debian.tar"
+            _debootstrap(archive)
+            archive.rename(target)
+    return target
+
+
+def _debootstrap(archive: Path) -> None:
     sources = [*Path("/etc/apt/sources.list.d").glob("*.sources"), Path("/etc/apt/sources.list")]
     excluded = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
     _run(
@@ -112,20 +178,9 @@ def _debootstrap(root: Path) -> None:
         *excluded,
         *(f"--essential-hook={each}" for each in _INITRD),
         _SUITE,
-        root,
+        archive,
         *(each for each in sources if each.exists() and each.stat().st_size),
     )
-    for leftover in ("var/lib/apt/lists", "var/cache/apt"):
-        shutil.rmtree(root / leftover, ignore_errors=True)
-
-
-def _build_kubelet(target: Path) -> None:
-    major, minor = kubernetes_version().removeprefix("v").split(".")[:2]
-    values = {"gitVersion": kubernetes_version(), "gitMajor": major, "gitMinor": minor}
-    stamps = [f"-X k8s.io/component-base/version.{key}={value}" for key, value in values.items()]
-    flags = ["-mod=readonly", "-gcflags=all=-dwarf=false", "-ldflags", " ".join(["-s -w", *stamps])]
-    command = ["go", "build", *flags, "-o", str(target), "k8s.io/kubernetes/cmd/kubelet"]
-    _run(*command, folder=_KUBELET, CGO_ENABLED="0")
 
 
 def _run(*command: str | Path, folder: Path | None = None, **environment: str) -> None:

@@ -1,4 +1,4 @@
-"""Write archives of images that contain one executable each.
+"""Write archives of images that contain one executable each, and what it needs.
 
 These are the images of components that a lab builds from source. None of them is pulled.
 """
@@ -11,12 +11,14 @@ import json
 import re
 import subprocess
 import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 _LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 _MODE = 0o755
+# As in images that are built from a Dockerfile.
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Image:
     """Path to the executable in the image, which is its entry point."""
     user: str
     """User and group, such as ``65532:65532``."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Further files, such as programs that the executable starts, by their path in the image."""
 
 
 def write_archive(target: Path, images: Sequence[Image], architecture: str) -> None:
@@ -60,7 +64,7 @@ def build_config(image: Image, digest: str, architecture: str) -> dict[str, obje
     return {
         "architecture": architecture,
         "os": "linux",
-        "config": {"Entrypoint": [image.path], "User": image.user},
+        "config": {"Entrypoint": [image.path], "Env": [f"PATH={_PATH}"], "User": image.user},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
     }
 
@@ -72,7 +76,8 @@ def parse_libraries(output: str) -> list[str]:
 
 def _write_layer(target: Path, image: Image) -> None:
     listed = subprocess.run(["ldd", str(image.binary)], capture_output=True, text=True).stdout
-    files = {image.path: image.binary, **{each: Path(each) for each in parse_libraries(listed)}}
+    libraries = {each: Path(each) for each in parse_libraries(listed)}
+    files = {**libraries, **image.files, image.path: image.binary}
     with tarfile.open(target, "w") as layer:
         folders = {str(each) for path in files for each in PurePosixPath(path).parents}
         for folder in sorted(folders - {"/"}):

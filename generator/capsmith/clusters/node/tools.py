@@ -60,6 +60,15 @@ def build_node_tools(progress: Progress = lambda text: None) -> NodeTools:
     return NodeTools(*found)
 
 
+def build_containerd(progress: Progress = lambda text: None) -> Path:
+    """Return the folder with containerd, its command line, network plugins and the pause program.
+
+    ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or the
+    build fails.
+    """
+    return read_built(_containerd(), _HERE, progress)
+
+
 def list_node_modules() -> tuple[Module, Module, Module]:
     """Return the Go modules of a node's executables, in the order of NodeTools."""
     return _kubernetes(), _containerd(), _cert_manager()

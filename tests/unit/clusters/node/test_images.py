@@ -32,7 +32,34 @@ def test_archive_contains_each_image_with_its_layer(tmp_path: Path) -> None:
             layer = (archive.extractfile(each["Layers"][0]) or binary.open("rb")).read()
             digest = hashlib.sha256(layer).hexdigest()
             assert config["rootfs"]["diff_ids"] == [f"sha256:{digest}"]
-            assert config["config"] == {"Entrypoint": ["/app/manager"], "User": "65532:65532"}
+            assert config["config"] == {
+                "Entrypoint": ["/app/manager"],
+                "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+                "User": "65532:65532",
+            }
+
+
+def test_further_files_are_beside_the_executable(tmp_path: Path) -> None:
+    binary, program = tmp_path / "proxy", tmp_path / "multi"
+    binary.write_text("#!/bin/sh\n")
+    program.write_text("#!/bin/sh\nexit 0\n")
+    files = {"/usr/sbin/iptables": program}
+    image = Image("example.com/a:v1", binary, "/usr/local/bin/proxy", "0:0", files)
+    write_archive(tmp_path / "images.tar", [image], "amd64")
+    with tarfile.open(tmp_path / "images.tar") as archive:
+        (name,) = (each for each in archive.getnames() if each.endswith("layer.tar"))
+        with tarfile.open(fileobj=archive.extractfile(name)) as layer:
+            assert layer.getnames() == [
+                "usr",
+                "usr/local",
+                "usr/local/bin",
+                "usr/sbin",
+                "usr/sbin/iptables",
+                "usr/local/bin/proxy",
+            ]
+            found = layer.extractfile("usr/sbin/iptables")
+            assert found is not None
+            assert found.read() == program.read_bytes()
 
 
 def test_libraries_are_those_with_a_path() -> None:
