@@ -9,14 +9,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from capsmith.judge.release.release import is_release_asset
-from website.field.model import RECORD, Origin, Provider, Record, choose_newest, load_providers
+from website.field.model import (
+    Origin,
+    Provider,
+    Record,
+    choose_newest,
+    create_release_folder,
+    load_providers,
+    write_record,
+)
 
 API = "https://api.github.com"
 MAX_BYTES = 16 * 1024 * 1024
@@ -57,17 +64,14 @@ def download_release(folder: Path, provider: Provider, api: str = API) -> None:
     """
     listing = json.loads(_read(f"{api}/repos/{provider.repository}/releases?per_page=100"))
     published = choose_release(provider, listing)
-    target = folder / provider.repository / published.version
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+    target = create_release_folder(folder, provider, published.version)
     for asset in published.assets:
         (target / asset.name).write_bytes(_read(asset.url))
     command = (
         f"gh release download {published.version} --repo {provider.repository}"
         f" --pattern '*.yaml' --dir {published.version}"
     )
-    record = Record(published.date, Origin.ASSETS, (command,))
-    (target / RECORD).write_text(json.dumps(record._asdict(), indent=1), encoding="utf-8")
+    write_record(target, Record(published.date, Origin.ASSETS, (command,)))
 
 
 def choose_release(provider: Provider, listing: Any) -> Published:

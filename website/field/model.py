@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -188,6 +189,19 @@ def _release(data: Any) -> FieldRelease:
             "findings": tuple(findings),
         }
     )
+
+
+def create_release_folder(folder: Path, provider: Provider, version: str) -> Path:
+    """Return the empty folder of a provider's release below ``folder``."""
+    target = folder / provider.repository / version
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    return target
+
+
+def write_record(target: Path, record: Record) -> None:
+    """Write the record of a release into its folder."""
+    (target / RECORD).write_text(json.dumps(record._asdict(), indent=1), encoding="utf-8")
 
 
 def parse_record(data: Any) -> Record:

@@ -6,7 +6,6 @@ OWNER+NAME, and writes FOLDER/OWNER/NAME/VERSION/.
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,15 @@ from pathlib import Path
 
 from capsmith.errors import UnreadableInput
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
-from website.field.model import RECORD, Origin, Provider, Record, choose_newest, load_providers
+from website.field.model import (
+    Origin,
+    Provider,
+    Record,
+    choose_newest,
+    create_release_folder,
+    load_providers,
+    write_record,
+)
 
 
 def build_releases(mirrors: Path, folder: Path, providers: list[Provider]) -> list[str]:
@@ -49,16 +56,14 @@ def find_clone(mirrors: Path, provider: Provider) -> Path | None:
 
 def write_release(provider: Provider, clone: Path, tag: str, folder: Path) -> None:
     """Write the release files that the sources at a tag build, and their record."""
-    target = folder / provider.repository / tag
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+    target = create_release_folder(folder, provider, tag)
     date = _git(clone, "log", "-1", "--format=%cs", tag).strip()
     with tempfile.TemporaryDirectory() as temporary:
         tree = Path(temporary)
         _extract(clone, tag, tree)
         problem = _build(provider, tree, target)
     record = Record(date, Origin.TAG, tuple(_list_commands(provider, tag)), problem)
-    (target / RECORD).write_text(json.dumps(record._asdict(), indent=1), encoding="utf-8")
+    write_record(target, record)
 
 
 def _build(provider: Provider, tree: Path, target: Path) -> str:
