@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from click.testing import CliRunner
 from capsmith import __version__
 from capsmith.cli import main
 from capsmith_runtime.version import __version__ as runtime_version
+from tests.terminal import on_terminal
 
 WORK = """
 import sys
@@ -84,36 +84,22 @@ def test_version_names_runtime_and_contract_data() -> None:
     assert lines[3].startswith("core v1.")
 
 
-def _on_a_terminal(delay: str, until: bytes) -> bytes:
+def _on_a_terminal(delay: str, until: str) -> str:
     """Run a block of work on a terminal, let it end after ``until`` was shown, return all."""
-    keyboard, terminal = pty.openpty()
-    command = [sys.executable, "-c", WORK, delay]
-    environment = {**os.environ, "TERM": "xterm", "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment
-    )
-    os.close(terminal)
-    shown = b""
-    try:
-        while until not in shown:
-            shown += os.read(keyboard, 4096)
-        os.write(keyboard, b"\n")
-        while b"done" not in shown:
-            shown += os.read(keyboard, 4096)
-        assert process.wait() == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(keyboard)
-    return shown
+    with on_terminal([sys.executable, "-c", WORK, delay]) as terminal:
+        terminal.wait_for(lambda shown: until in shown)
+        terminal.press_enter()
+        terminal.wait_for(lambda shown: "done" in shown)
+        assert terminal.process.wait() == 0
+    return terminal.shown
 
 
 def test_a_terminal_shows_work_that_takes_long() -> None:
-    assert b"[bold]acme" in _on_a_terminal("0", b"[bold]acme")
+    assert "[bold]acme" in _on_a_terminal("0", "[bold]acme")
 
 
 def test_a_terminal_does_not_show_short_work() -> None:
-    assert b"acme" not in _on_a_terminal("3600", b"")
+    assert "acme" not in _on_a_terminal("3600", "")
 
 
 def test_a_pipe_stays_silent() -> None:
