@@ -133,7 +133,7 @@ class Console:
         # Imported here, because commands that are short show nothing.
         from capsmith.working import show_working
 
-        return show_working(make_printable(text))
+        return show_working(text)
 
     def print_step(self, text: str) -> None:
         """Print a line about a step to standard error, whether or not it is a terminal."""

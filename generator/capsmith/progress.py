@@ -32,9 +32,8 @@ class Progress:
         try:
             yield step
         finally:
-            # A generator that was not used up may end later than the steps around it.
-            with contextlib.suppress(ValueError):
-                self._steps.remove(step)
+            # Not the last one: a generator that was not used up may end later than those around it.
+            self._steps.remove(step)
 
 
 class _Step:
