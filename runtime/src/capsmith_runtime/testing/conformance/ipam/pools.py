@@ -23,7 +23,10 @@ class TestAddressPools(IPAMConformance):
         keys = [env.add_claim(pool, f"a{number}") for number in range(100)]
         given = [await env.gets(key) for key in keys]
         assert len(set(given)) == len(keys)
-        assert len(env.api.written(env.kind.resource.kind, pool)) < len(keys) / 2
+        if env.has_ranges:
+            # Another system answers claims at its own pace, possibly one after the other, and then
+            # each has a write of its own.
+            assert len(env.api.written(env.kind.resource.kind, pool)) < len(keys) / 2
         await env.counts(pool, total=254, used=100, free=154)
         await env.settles(pool)
 
