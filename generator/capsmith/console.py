@@ -126,9 +126,9 @@ class Console:
             click.echo(make_printable(text), file=sys.stderr)
 
     def show_working(self, text: str) -> AbstractContextManager[None]:
-        """Return a context manager that shows ``text``, and how far the work inside it is.
+        """Return a context manager that shows ``text`` and the progress of the work inside it.
 
-        It writes to standard error, and only if that is a terminal.
+        Both appear on standard error, and only if that is a terminal.
         """
         # Imported here, because commands that are short show nothing.
         from capsmith.working import show_working

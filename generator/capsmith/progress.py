@@ -1,6 +1,6 @@
-"""How far long work is: code that goes through many items says so, and a console may listen.
+"""Report the progress of long-running work, item by item, to a console that listens.
 
-Without a listener nothing is kept, and work is as fast as before.
+Without a listener, nothing is recorded and the work is not slowed down.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Progress:
         self._steps: list[_Step] = []
 
     def describe(self) -> str:
-        """Return for example ``reading file 3 of 48``, or an empty string."""
+        """Return a text such as ``reading file 3 of 48``; empty if no step is running."""
         # The list may change while it is read, so a copy is described.
         return ", ".join(step.describe() for step in tuple(self._steps))
 
     @contextlib.contextmanager
     def begin(self, name: str, total: int) -> Iterator[_Step]:
-        """Return a context manager for a step that goes through ``total`` items."""
+        """Return a context manager for a step that processes ``total`` items."""
         step = _Step(name, total)
         self._steps.append(step)
         try:
@@ -65,7 +65,7 @@ def listen() -> Iterator[Progress]:
 def track(name: str, items: Collection[T]) -> Iterator[T]:
     """Yield the items, and report which of them is being worked on.
 
-    ``name`` says what is done with one of them, such as ``reading file``.
+    ``name`` describes the work on a single item, such as ``reading file``.
     """
     progress = _LISTENER.get()
     if progress is None or len(items) < 2:

@@ -1,4 +1,4 @@
-"""Show on a terminal that work is going on, what it does, and how far it is."""
+"""Show on a terminal what a running command is doing, and its progress."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ PROGRESS: Final = "CAPSMITH_PROGRESS"
 def show_working(
     text: str, delay: float = DELAY_SECONDS, interval: float = LINE_SECONDS
 ) -> Iterator[None]:
-    """Return a context manager that shows ``text`` on standard error, and how far the work is.
+    """Return a context manager that shows ``text`` and the progress of the work inside it.
 
-    It appears after ``delay`` seconds, only on a terminal, and is removed on exit.  If the terminal
-    cannot remove it, or if ``CAPSMITH_PROGRESS`` is ``lines``, a line that stays is printed instead
-    every ``interval`` seconds, unless nothing has changed.
+    The text appears on standard error after ``delay`` seconds, only on a terminal, and is removed
+    on exit.  If the terminal cannot remove text, or if ``CAPSMITH_PROGRESS`` is ``lines``, a
+    permanent line is printed every ``interval`` seconds instead, unless nothing has changed.
     """
     # In a log, the line and its control characters would remain.
     if not sys.stderr.isatty():

@@ -82,7 +82,7 @@ def has_key_end(line: str) -> bool:
 
 
 class KeyHider:
-    """Replacement of private keys that extend over several lines of one log."""
+    """Replaces private keys that extend over several lines of one log."""
 
     def __init__(self) -> None:
         self._left = 0

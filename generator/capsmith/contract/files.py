@@ -240,7 +240,7 @@ class ManagerEntry(FileModel):
 class AccessEntry(FileModel):
     """Requests that one manager makes for one purpose.
 
-    Without bounds, the manager makes them in every release of core.
+    If neither ``since`` nor ``until`` is set, the manager makes them in every release of core.
     """
 
     manager: str

@@ -66,7 +66,7 @@ class Review:
     _unanswered: list[str] = field(default_factory=list)
 
     def ask(self, questions: Questions) -> Answers:
-        """Ask the API server all questions about the release, and return its answers.
+        """Submit the selected parts of the release to the API server, and return its responses.
 
         Raises Unreachable if the API server does not respond or rejects the user's credentials.
         """

@@ -141,7 +141,7 @@ class Point(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """Lives on a common time axis."""
+    """The changes of several objects on a common time axis."""
 
     zero: float
     """Place of the beginning of the check, between 0 and 1,000."""
@@ -150,7 +150,10 @@ class Axis(NamedTuple):
 
 
 def make_axis(lives: tuple[Life, ...]) -> Axis:
-    """Return lives on an axis from the first moment, or the check's beginning, to the last."""
+    """Arrange changes on an axis that ends with the last change.
+
+    It begins with the first change or with the check, whichever is earlier.
+    """
     times = [0.0, *(moment.seconds for life in lives for moment in life.moments)]
     begin, length = min(times), max(max(times) - min(times), 0.001)
 

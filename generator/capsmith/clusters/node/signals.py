@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class SigtermForwarder:
-    """Storage for a SIGTERM until there is a process to forward it to."""
+    """Holds a SIGTERM until there is a process to forward it to."""
 
     def __init__(self) -> None:
         self.is_requested = False

@@ -1,6 +1,6 @@
-"""Judge a release by a running API server's answers to questions about it.
+"""Judge a release by a running API server's responses to its objects.
 
-This module decides which questions to ask and how to interpret the answers;
+This module selects the objects to submit and interprets the responses;
 :mod:`capsmith.judge.review` sends the requests.
 """
 
@@ -61,7 +61,7 @@ class AccessAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """The API server's answers, with notes about questions that could not be asked or answered."""
+    """The API server's responses, with notes about everything that could not be verified."""
 
     crds: tuple[CrdAnswer, ...] = ()
     objects: tuple[ObjectAnswer, ...] = ()
@@ -71,7 +71,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions to ask an API server about a release."""
+    """The parts of a release to submit to an API server."""
 
     crds: tuple[Crd, ...] = ()
     objects: tuple[Manifest, ...] = ()
@@ -84,9 +84,10 @@ class Questions:
 def prepare_questions(
     release: ReleaseFiles, options: VerifyOptions, roles: Iterable[str]
 ) -> Questions:
-    """Return the questions to ask about a release.
+    """Select the parts of a release to submit to an API server.
 
-    ``roles`` are the roles of the kinds that core uses.
+    These are the CRDs, the objects for dry runs, and the CRDs of kinds with one of ``roles``, which
+    core must have permission to use.
     """
     bundles = list(split(release.manifests, {}))
     manifests = {id(m): m for bundle in bundles for m in bundle.manifests}

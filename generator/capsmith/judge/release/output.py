@@ -167,7 +167,7 @@ def render_sarif(verdict: Verdict, version: str) -> str:
 
 
 def render_junit(verdict: Verdict) -> str:
-    """Return a JUnit report in XML. A violation counts as a failure only if it breaks something."""
+    """Return a JUnit report in XML; only violations that certainly break something are failures."""
     return format_junit(
         [violation.finding() for violation in verdict.violations], "capsmith verify"
     )

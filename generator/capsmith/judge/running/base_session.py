@@ -189,7 +189,7 @@ class BaseSession:
         return self.timing.patience
 
     def stays(self, probe: Callable[[], bool]) -> bool:
-        """Return whether ``probe`` stays true for the whole quiet time.
+        """Return whether ``probe`` stays true for ``Timing.quiet`` seconds.
 
         ``probe`` is called after every recorded change, so even a momentary violation is noticed.
         It must not write.
@@ -198,7 +198,7 @@ class BaseSession:
         return not self.history.wait(lambda: not probe(), self.timing.quiet)
 
     def settle(self) -> None:
-        """Wait for the quiet time, to give a faulty manager the chance to violate a rule."""
+        """Wait for ``Timing.quiet`` seconds, to give a faulty manager time to violate a rule."""
         self.stays(lambda: True)
 
     def latest(self, kind: str, name: str) -> JSON:

@@ -1,7 +1,7 @@
 """Derive the life of an object from its recorded states: what changed, and who wrote it.
 
-Pure functions. No field of an object is copied but names, ids, owners, finalizers and conditions,
-so that no credential or bootstrap data gets into a report.
+Pure functions.  Only names, ids, owners, finalizers, conditions and milestones are copied from an
+object, so that a report contains neither credentials nor bootstrap data.
 """
 
 from __future__ import annotations

@@ -96,9 +96,9 @@ class CheckResult(NamedTuple):
     """URLs of the sources of the violated rules."""
     seconds: float = 0.0
     lives: tuple[ObjectLife, ...] = ()
-    """The lives of the objects that the check created or looked at."""
+    """The changes of each object that the check created or read."""
     lives_left_out: int = 0
-    """Number of further objects, whose lives are not recorded here."""
+    """Number of further objects, whose changes are not recorded here."""
     logs: tuple[LogPart, ...] = ()
     """Lines of the managers' logs during the check, unless it passed or was skipped."""
 

@@ -1,4 +1,4 @@
-"""Add to the result of a check what happened to its objects meanwhile, and what managers logged."""
+"""Add the changes of objects and the log lines of managers during a check to its result."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from capsmith.judge.running.life import list_changes
 from capsmith.judge.running.model import CheckOutcome, CheckResult, ObjectLife
 
 _MAX_OBJECTS = 20
-"""Maximum number of objects whose lives a result has; some checks look at all objects of a run."""
+"""Maximum number of objects with changes in a result; some checks read all objects of a run."""
 _MAX_CHANGES = 100
 """Number of changes to keep of each object, the last ones."""
 _LOGGED = (CheckOutcome.FAILED, CheckOutcome.WARNING)
 
 
 class CheckRecorder:
-    """What the history of a session and the logs of its managers say about one check."""
+    """Collects the changes of objects and the log lines of managers during one check."""
 
     def __init__(self, session: BaseSession) -> None:
-        """Begin to record, immediately before the check."""
+        """Start recording. Create the recorder immediately before the check runs."""
         self._session = session
         self._begin = session.history.begin_check()
         session.logs.begin_check()
 
     def add_to(self, result: CheckResult) -> CheckResult:
-        """Return the result of the check, which has just ended, with lives and logs."""
+        """Return a copy of ``result`` with the changes of objects and, on a failure, the logs.
+
+        Call this as soon as the check has ended.  Secret values are removed.
+        """
         lives = self._list_lives()
         # The object that violates a rule comes first, then what has changed since the check began.
         ranks = {

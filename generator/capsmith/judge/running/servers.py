@@ -168,10 +168,10 @@ class ManagementServers:
         return {manager.log.stem: manager.log for manager in managers}
 
     def booting(self, session: ClusterSession, report: Callable[[str], None]) -> Booting:
-        """Return a context manager during which the session's machines seem to run.
+        """Return a context manager that simulates running machines while it is open.
 
-        The machines are not booted.  ``report`` receives the reason if the workload API server does
-        not start.
+        No machine is booted: a workload API server and Nodes are provided instead.  ``report``
+        receives the reason if the API server does not start.
         """
         return Booting(self._base, session, report)
 
@@ -214,7 +214,7 @@ _STEP_SECONDS = 0.3
 
 
 class Booting:
-    """A context manager during which the machines of the whole cluster seem to run."""
+    """A context manager that simulates running machines of a whole cluster while it is open."""
 
     def __init__(self, base: Base, session: ClusterSession, report: Callable[[str], None]) -> None:
         """Define the context manager.

@@ -83,11 +83,11 @@ class AdmissionObject(Generic[Spec]):
 
     @property
     def cluster(self) -> Cluster | None:
-        """Return the Cluster to which the object belongs, by its owner or its label; or None.
+        """Return the Cluster that the object's owner or label names; None if it does not exist.
 
-        None if neither exists yet, as for most objects that a user creates and for templates of a
-        ClusterClass, if the Cluster does not exist, and for defaulters.  Raises KubernetesError if
-        the Cluster could not be read.
+        Also returns None to defaulters, and for an object that has neither owner nor label yet,
+        such as most objects that users create and the templates of a ClusterClass.  Raises
+        KubernetesError if the Cluster could not be read.
         """
         if isinstance(self._cluster, KubernetesError):
             raise self._cluster

@@ -1,4 +1,4 @@
-"""What validators may read besides the request: the object's Cluster, and other objects.
+"""Access for validators to objects outside the request: the Cluster, and others by a client.
 
 Nothing here writes: webhooks without side effects are called in dry runs too.
 """
@@ -47,9 +47,9 @@ class ObjectReads:
 
     @contextmanager
     def open(self, obj: JSON) -> Iterator[CallReads]:
-        """Return a context manager with the reads of one call about ``obj``.
+        """Return a context manager that provides access for one call about ``obj``.
 
-        After the block, no request is sent, and requests in flight are cancelled.
+        On exit, requests in flight are cancelled, and no further request is sent.
         """
         session = ClientSession(
             create_opener(self._caches.client),
@@ -64,7 +64,7 @@ class ObjectReads:
 
 
 class CallReads:
-    """The reads of one call of a validator."""
+    """Gives a single call of a validator its object's Cluster and a client."""
 
     def __init__(self, caches: Caches, obj: JSON, session: ClientSession) -> None:
         self._caches = caches

@@ -35,7 +35,7 @@ class ClusterRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeforeUpgradeRequest(ClusterRequest):
-    """Request before a Cluster, its control plane or its workers are upgraded."""
+    """Request that core sends before it upgrades a Cluster, its control plane or its workers."""
 
     from_version: str
     """The current Kubernetes version."""
@@ -49,7 +49,7 @@ class BeforeUpgradeRequest(ClusterRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterUpgradeRequest(ClusterRequest):
-    """Request after a Cluster, its control plane or its workers were upgraded."""
+    """Request that core sends after it has upgraded a Cluster, its control plane or its workers."""
 
     version: str
     """The Kubernetes version after the upgrade."""

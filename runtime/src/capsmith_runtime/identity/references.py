@@ -26,15 +26,15 @@ def read_reference(obj: JSON) -> Object:
 
 
 def read_source(kind: IdentityKind, identity: JSON) -> Object:
-    """Return the reference to the identity from which one of ``kind`` is derived, or empty."""
+    """Return an identity's reference to its source identity; empty if ``kind`` has no sources."""
     return metadata.mapping(identity, "spec", SOURCE_REF) if kind.sources else {}
 
 
 def find_source_keys(kinds: Iterable[IdentityKind], identity: JSON) -> Iterator[str]:
-    """Yield the index keys of the identities from which ``identity``, of one of ``kinds``, derives.
+    """Yield the index keys of an identity's sources, direct and indirect, without duplicates.
 
-    These are the one that its spec names, and those of its chain as last recorded: an identity
-    between them may be missing.
+    The direct source is named in the identity's spec.  The others come from the recorded chain,
+    because an identity in the middle of the chain may be missing.
     """
     kinds = tuple(kinds)
     kind = find_kind(kinds, identity)
@@ -52,7 +52,10 @@ def find_kind(kinds: Iterable[IdentityKind], reference: Object) -> IdentityKind 
 
 
 def find_keys(kinds: Iterable[IdentityKind], reference: Object, user: JSON) -> Iterator[str]:
-    """Yield the index key of the identity that ``reference`` in the object ``user`` names."""
+    """Yield the index key of the identity to which an object refers; nothing if there is none.
+
+    ``user`` is the object, and ``reference`` is its reference to the identity.
+    """
     kind, name = find_kind(kinds, reference), metadata.text(reference, "name")
     if kind is not None and name:
         yield identity_value(kind.resource.kind, kind.find_in(name, user))

@@ -3,8 +3,8 @@
 There are two types of pools.  A pool without Machines is a single resource of the infrastructure,
 such as a scaling group: the author's reconciler manages it and lists its machines.  A pool with
 Machines consists of the provider's own infrastructure machines, which the runtime creates and
-deletes; the author decides only how many there are, and only while another autoscaler manages the
-replicas.
+deletes; the author decides only how many there are, and only while an external autoscaler manages
+the replicas.
 """
 
 from __future__ import annotations

@@ -75,9 +75,10 @@ class StillRunningError(HookTimeoutError):
 
 
 def create_shared_context() -> contextvars.Context:
-    """Return a copy of the context for a task on which a reconcile depends without waiting for it.
+    """Return a copy of the current context for a task that several reconciles may share.
 
-    Its calls still name the object of the reconcile, but lend no worker.
+    The task's calls are still attributed to the object of the current reconcile, but a slow call
+    does not start another worker, because no worker waits for the task alone.
     """
     context = contextvars.copy_context()
     context.run(lend_worker.set, _lend_nothing)

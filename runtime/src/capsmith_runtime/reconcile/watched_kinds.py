@@ -43,7 +43,7 @@ class Watch:
 
 
 class WatchedKinds(ControllerGroup):
-    """Informers for other kinds; ``own`` are the informers of the provider's kinds."""
+    """Informers for the kinds of ``watches``; ``own`` are the informers of the provider's kinds."""
 
     def __init__(
         self,

@@ -144,7 +144,7 @@ class TestEnvironment:
         return Options(own_namespace=self.component.namespace, diagnostics_address="127.0.0.1:0")
 
     async def stop(self) -> None:
-        """Stop the manager as a signal does, and wait until it has ended."""
+        """Stop the manager as a signal would, and wait until it has ended."""
         if self._running is not None:
             self._stop.set()
             await self._running

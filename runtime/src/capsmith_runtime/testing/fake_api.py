@@ -172,10 +172,10 @@ class FakeApi:
             return self.add(obj if self.admission is None else self.admission(copy_object(obj)))
 
     async def update(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Create an object and return it.
+        """Replace an object except for its status, and return it.
 
-        ``admission`` changes the object first, as a webhook would. Raises AlreadyExistsError if the
-        name is in use.
+        Raises NotFoundError if the object does not exist, and ConflictError if ``obj`` has an
+        outdated resource version.
         """
         metadata = obj["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])

@@ -189,7 +189,7 @@ class _Connection:
 class WorkloadClients:
     """One client for each cluster, kept while it is in use and its kubeconfig is unchanged.
 
-    ``run`` is a runnable of the manager.
+    The manager must run ``run``.
     """
 
     def __init__(

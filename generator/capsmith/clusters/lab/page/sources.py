@@ -18,7 +18,7 @@ _BACKLOG = 256 * 1024
 
 
 class LogReader:
-    """Reader of the lines that were added to a lab's logs since the last call."""
+    """Reads the lines that were added to a lab's logs since the last call."""
 
     def __init__(self, logs: Mapping[str, Path], backlog: int = _BACKLOG) -> None:
         """Begin ``backlog`` bytes before the end of each log."""

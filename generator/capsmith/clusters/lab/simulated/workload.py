@@ -74,7 +74,7 @@ class Machines:
         return [*self._servers.values(), *self._orphans.values()]
 
     def orphan(self) -> None:
-        """Keep all servers, until a Machine has their provider ID, although theirs have gone."""
+        """Keep each server, although its Machine is gone, until a Machine has its provider ID."""
         self._orphans |= {each.provider_id: each for each in self._servers.values()}
         self._servers = {}
 

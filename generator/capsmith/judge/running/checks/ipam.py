@@ -36,8 +36,8 @@ def claim_name(text: str, kind: str) -> str:
 def ensure_claims(session: IpamSession) -> None:
     """Create claims that must not get an address, and then a regular claim on each pool.
 
-    Waits until each regular claim has its address, and then for the quiet time.  Does nothing in
-    later calls.
+    Waits until each regular claim has its address, and then for :attr:`Timing.quiet` seconds.  Does
+    nothing in later calls.
     """
 
     def create() -> None:

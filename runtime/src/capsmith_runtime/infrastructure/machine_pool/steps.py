@@ -63,7 +63,10 @@ class MachinePoolClient:
         return read_machine_pool(owner) if owner is not None else None
 
     async def update_replicas(self, pool: MachinePool, observed: int) -> None:
-        """Write the size ``observed``, which another autoscaler set, to the MachinePool (MP-17)."""
+        """Write the size that an external autoscaler has set to the MachinePool (MP-17).
+
+        Does nothing unless an external autoscaler sets the size and it differs from ``observed``.
+        """
         if not pool.replicas_managed_elsewhere or pool.replicas == observed:
             return
         # Without a resource version: nothing else is written, and the observed size is correct

@@ -149,7 +149,7 @@ class FakeMachines:
 
 
 def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
-    """Return another provider's CRD, with the labels of both contract versions (GEN-01)."""
+    """Return a CRD as another provider would install it, labelled for both contracts (GEN-01)."""
     plural = f"{kind.lower()}s"
     labels = {f"cluster.x-k8s.io/{contract}": versions[-1] for contract in ("v1beta1", "v1beta2")}
     return {
@@ -165,7 +165,7 @@ def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
 
 
 def template_of(name: str) -> JSON:
-    """Return another provider's infrastructure template."""
+    """Return an infrastructure template of a kind that another provider defines."""
     return {
         "apiVersion": f"{INFRASTRUCTURE}/v1",
         "kind": "FakeMachineTemplate",

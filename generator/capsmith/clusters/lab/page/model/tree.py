@@ -74,7 +74,7 @@ class _Node:
 
 
 class TreeBuilder:
-    """Builder of the rows of one tree from the store."""
+    """Builds the rows of the object tree that a query selects."""
 
     def __init__(self, store: ObjectStore, query: TreeQuery) -> None:
         self._store = store

@@ -74,7 +74,7 @@ class ExtensionConformance(Conformance):
 
 
 class TestRuntimeExtensionHooks(ExtensionConformance):
-    """Scenarios with each hook of the runtime extension."""
+    """Scenarios that run for each hook of the runtime extension."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[HookCase]:

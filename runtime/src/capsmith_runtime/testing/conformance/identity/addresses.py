@@ -14,7 +14,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class TestAddressPoolIdentities(IPAMConformance):
-    """Identities of pools without ranges; requires the feature ``credentials`` and a session."""
+    """Identities of pools without ranges; requires ``credentials`` and a session factory."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:

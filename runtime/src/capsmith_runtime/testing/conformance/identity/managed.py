@@ -17,7 +17,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class TestManagedControlPlaneIdentities(ManagedControlPlaneConformance):
-    """Identities of managed control planes; requires the feature ``credentials`` and a session."""
+    """Identities of managed control planes; requires ``credentials`` and a session factory."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:

@@ -19,7 +19,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class TestMachineIdentities(InfrastructureConformance):
-    """Identities of machines; requires the feature ``credentials`` and a session."""
+    """Identities of machines; requires the feature ``credentials`` and a session factory."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
@@ -51,7 +51,7 @@ class TestMachineIdentities(InfrastructureConformance):
 
 
 class TestSourceIdentities(InfrastructureConformance):
-    """Identities derived from others; requires a kind with ``sources``, and sessions."""
+    """Identities derived from others; requires a kind with ``sources`` and a session factory."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:

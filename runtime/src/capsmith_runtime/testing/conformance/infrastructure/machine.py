@@ -133,7 +133,7 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_a_machine_that_names_another_server_deletes_nothing(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A machine with a provider id that a user has written deletes no other owner's server.
+        """Deleting a machine with a provider id that a user wrote deletes no other owner's server.
 
         The server may belong to a machine of another management cluster. Your code must therefore
         delete only a server with the machine's external id: compare that id before you use the

@@ -13,7 +13,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class TestMachinePoolIdentities(MachinePoolConformance):
-    """Identities of machine pools; requires the feature ``credentials`` and a session."""
+    """Identities of machine pools; requires the feature ``credentials`` and a session factory."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:

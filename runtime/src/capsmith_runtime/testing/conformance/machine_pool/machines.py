@@ -143,7 +143,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_a_new_spec_replaces_one_machine_at_a_time(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """A new spec replaces all machines, of which at most one at a time has no Node."""
+        """A new spec replaces all machines; at no time are two or more of them without a Node."""
         env.add_pool(3)
         await env.settled(3)
         before = env.names()
@@ -216,7 +216,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_an_autoscaler_elsewhere_decides_on_the_number(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """While another autoscaler sets the size, ``replicas`` follows the existing machines.
+        """While an external autoscaler sets the size, ``replicas`` follows the existing machines.
 
         Proves: MP-17.
         """
