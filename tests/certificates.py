@@ -127,11 +127,11 @@ class ApiServer:
 
     @property
     def ca(self) -> Path:
-        """The file of its authority."""
+        """Return the path to the certificate of the server's authority."""
         return self.folder / "ca.crt"
 
     def kubeconfig(self, authority: bytes = b"") -> bytes:
-        """Return one that trusts this authority; by default its own."""
+        """Return a kubeconfig that trusts the given authority, by default the server's own."""
         data = base64.b64encode(authority or self.authority).decode()
         cluster = {"server": self.url, "certificate-authority-data": data}
         config = {

@@ -52,10 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without garbage collection, and exempt what is collected from later ones.
+    """Collect tests without garbage collection, and freeze what was collected.
 
-    What the modules and items of 12,000 tests hold lasts until the end.  Each full
-    collection would walk through all of it, which brief tests would notice most.
+    The modules and items of 12,000 tests stay in memory until the end. Each full collection
+    would visit all of them, which would slow down short tests most.
     """
     gc.disable()
     try:
@@ -75,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Shared servers rest while no test needs them."""
+    """Let shared servers rest while no test needs them."""
     wake_servers(item)
 
 
@@ -114,7 +114,7 @@ def _heed_signals() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``--dist loadscope`` tests are handed out by :func:`group_of`."""
+    """With ``--dist loadscope``, distribute tests as :func:`group_of` groups them."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGroup(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
@@ -125,7 +125,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker hands its measurements over."""
+    """Hand this worker's measurements to the controlling process."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["report"] = session.config.stash[REPORT].data()
@@ -133,7 +133,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """The one that workers work for collects them."""
+    """Collect the measurements of a worker in the controlling process."""
     output = getattr(node, "workeroutput", {})
     node.config.stash[REPORT].add(output.get("report", {}))
 
@@ -155,10 +155,10 @@ def pytest_terminal_summary(
 
 @contextlib.contextmanager
 def without_privileges() -> Iterator[None]:
-    """Permissions bind as they bind people: root, who may do everything, becomes nobody.
+    """Return a context manager in which root has the file permissions of an ordinary user.
 
-    For files only, and in this thread only: threads of other fixtures go on as they were, which
-    ``seteuid`` would not let them, since it changes the whole process.
+    Only file access by this thread is affected. ``seteuid`` would change the whole process,
+    including the threads of other fixtures.
     """
     if os.geteuid() != 0:
         yield

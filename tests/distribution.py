@@ -1,4 +1,4 @@
-"""Which tests have to run in one process when several share the work."""
+"""Which tests must run in the same process when several processes share the work."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ _BRIEF = ("tests/meta/", "tests/rules/", "tests/traceability/", "tests/unit/", "
 
 
 def group_of(nodeid: str) -> str:
-    """The name of a test's group: a worker that runs one of a group runs all of it.
+    """Return the name of a test's group; one worker runs all tests of a group.
 
-    That is its module.  The test of permissions compares the requests that the scenarios of the
-    runtime send, and belongs to them.  End-to-end tests on one stack belong together across
-    modules, so that it is started once; those on different releases of core can go apart.
+    The group is usually the test's module. The test of permissions compares the requests that
+    the runtime's scenarios send, and is in their group. End-to-end tests that share a stack
+    form one group across modules, so that the stack is started once; those for different
+    releases of core are in different groups.
     """
     module, _, name = nodeid.partition("::")
     if module.startswith(_RECORDED):
@@ -68,10 +69,10 @@ def group_of(nodeid: str) -> str:
 
 
 def rank_of(nodeid: str) -> int:
-    """The place of a test in the order of the run: the longest groups first, brief ones last.
+    """Return a test's position in the run: the longest groups first, short ones last.
 
-    A long group that starts late would run alone in the end.  Of the others, what needs the tools
-    comes after what does not, so that few processes wait while they are built.
+    A long group that starts late would run alone at the end. Among the others, groups that need
+    the tools come last, so that few processes wait for the tools to be built.
     """
     group = group_of(nodeid)
     for place, name in enumerate(_LONGEST):

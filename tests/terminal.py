@@ -16,7 +16,7 @@ _NONE: Mapping[str, str] = {}
 
 
 class Terminal:
-    """A process on a pseudo-terminal, and all that it has shown."""
+    """A process on a pseudo-terminal, and everything that it has printed."""
 
     def __init__(self, keyboard: int, process: subprocess.Popen[bytes]) -> None:
         self._keyboard = keyboard
@@ -26,12 +26,12 @@ class Terminal:
         self.shown = ""
 
     def wait_for(self, holds: Callable[[str], bool]) -> None:
-        """Read until something holds for what was shown."""
+        """Read until a condition holds for the output."""
         while not holds(self.shown):
             self.shown += self._decoder.decode(os.read(self._keyboard, 65536))
 
     def read_rest(self) -> None:
-        """Read until no process has the terminal any more."""
+        """Read until no process uses the terminal any longer."""
         # Linux reports the end as an error of the device.
         with suppress(OSError):
             while more := os.read(self._keyboard, 65536):

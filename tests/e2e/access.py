@@ -87,7 +87,7 @@ def check_shown(
 
 
 def series_between(first: str, last: str) -> list[str]:
-    """All series of core from one to another, in any order."""
+    """Return all series of core from one to another, in any order."""
     low, high = sorted(map(rank_core_series, (first, last)))
     return [each for each in ALL if low <= rank_core_series(each) <= high]
 

@@ -27,13 +27,13 @@ def add_pools(scenario: Scenario) -> None:
 
 
 def pools(scenario: Scenario) -> list[JSON]:
-    """The pools that are there."""
+    """Return the existing pools."""
     inside = scenario.client.list(POOLS, FOUR, scenario.namespace)
     return [*inside, *scenario.client.list(POOLS, SIX)]
 
 
 def with_addresses(scenario: Scenario, control_planes: int, workers: int) -> list[JSON]:
-    """A rendered cluster whose machines ask for an address of each pool."""
+    """Return a rendered cluster whose machines claim an address from each pool."""
     documents = scenario.render(control_planes, workers)
     references = [
         {"apiGroup": GROUP, "kind": kind, "name": name}

@@ -1,4 +1,4 @@
-"""Bootstrap data as they stand in the API: configurations, Secrets, the lock."""
+"""Bootstrap data as stored in the API: configurations, Secrets, the lock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
 
 
 def add_pool(scenario: Scenario) -> str:
-    """A MachinePool with a configuration, named as core would have named them."""
+    """Create a MachinePool and its configuration, named as core would name them."""
     name = f"{scenario.name}-pool"
     api_version, kind = scenario.stack.provider.bootstrap_kind or ("", "")
     metadata = {
@@ -45,7 +45,7 @@ def add_pool(scenario: Scenario) -> str:
 def configurations(
     scenario: Scenario, wanted: Callable[[JSON], bool] = lambda each: True
 ) -> list[JSON]:
-    """The configurations of the scenario, some of them or all."""
+    """Return the scenario's configurations for which ``wanted`` is true; by default all."""
     kind = scenario.stack.provider.bootstrap_kind
     assert kind is not None
     found = scenario.client.list(*kind, scenario.namespace)
@@ -53,40 +53,40 @@ def configurations(
 
 
 def config_of_name(scenario: Scenario, name: str) -> JSON:
-    """The configuration of that name."""
+    """Return the configuration with this name."""
     (found,) = configurations(scenario, lambda each: bool(each["metadata"]["name"] == name))
     return found
 
 
 def config_template(scenario: Scenario) -> JSON:
-    """The template from which workers get their configurations."""
+    """Return the template from which the workers' configurations are cloned."""
     reference = deployment_of(scenario)["spec"]["template"]["spec"]["bootstrap"]["configRef"]
     version, kind, name = scenario.stack.dialect.resolve(scenario.client, reference)
     return scenario.client.get(version, kind, name, scenario.namespace)
 
 
 def deployment_of(scenario: Scenario) -> JSON:
-    """The MachineDeployment with the workers."""
+    """Return the MachineDeployment of the workers."""
     (found,) = scenario.client.list(scenario.core, "MachineDeployment", scenario.namespace)
     return found
 
 
 def data_secrets(scenario: Scenario) -> dict[str, JSON]:
-    """The Secrets with bootstrap data, by name."""
+    """Return the Secrets with bootstrap data, by name."""
     labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
     found = scenario.client.list("v1", "Secret", scenario.namespace, labels)
     return {each["metadata"]["name"]: each for each in found if "format" in each["data"]}
 
 
 def locks(scenario: Scenario) -> list[str]:
-    """The lock of a control plane that is being initialised: one at most."""
+    """Return the names of the init locks; at most one exists."""
     found = scenario.client.list("v1", "ConfigMap", scenario.namespace)
     names = [each["metadata"]["name"] for each in found]
     return [name for name in names if name == f"{scenario.name}-lock"]
 
 
 def control_plane_names(scenario: Scenario) -> set[str]:
-    """The names of the control plane machines."""
+    """Return the names of the control plane machines."""
     return {
         machine["metadata"]["name"]
         for machine in scenario.machines()
@@ -95,12 +95,12 @@ def control_plane_names(scenario: Scenario) -> set[str]:
 
 
 def value_of(secret: JSON) -> str:
-    """What a Secret has for a machine."""
+    """Return the bootstrap data in a Secret."""
     return base64.b64decode(secret["data"]["value"]).decode()
 
 
 def settings_of(value: str) -> dict[str, Any]:
-    """The settings of a node in its cloud-config."""
+    """Return the node settings in a cloud-config."""
     files = yaml.safe_load(value)["write_files"]
     (text,) = (file["content"] for file in files if file["path"].endswith("/node.json"))
     settings: dict[str, Any] = json.loads(text)

@@ -171,7 +171,7 @@ class ImpatientSession(Session):
 
 
 def homelab() -> dict[str, Any]:
-    """Homelab with machine pools of both sorts, and with addresses in the same manager."""
+    """Return the description of homelab, with both types of machine pools and with addresses."""
     spec = described("homelab", CONTRACT)
     machine = spec["infrastructure"]["HomelabMachine"]["spec"]
     shared = {name: machine[name] for name in ("cpus", "memoryMiB")}

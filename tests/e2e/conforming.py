@@ -17,7 +17,7 @@ from tests.e2e.scenario import Scenario
 def cluster_session(
     scenario: Scenario, documents: Sequence[JSON], contract: ContractVersion, patience: float
 ) -> ClusterSession:
-    """A session with the whole cluster of rendered documents."""
+    """Return a session for a whole cluster that consists of rendered documents."""
     roles = read_referenced_roles(documents)
     return ClusterSession(
         scenario.client,

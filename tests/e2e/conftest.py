@@ -36,9 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """A stack that several modules share ends with the last of them.
+    """Stop a stack after the last module that uses it.
 
-    It would last for the session, and what is idle is not at rest: it keeps others from working.
+    Otherwise it would run until the session ends, and even idle processes take processor time.
     """
     try:
         yield
@@ -74,7 +74,7 @@ def base(
 
 @pytest.fixture(scope="session")
 def workload(request: pytest.FixtureRequest, base: Base) -> Iterator[ApiServer]:
-    """The one API server on which all workload clusters have their Nodes."""
+    """Return the API server that holds the Nodes of all workload clusters."""
     server = ApiServer(base.tools, base.pki, base.etcd, base.folder, "workload")
     server.start()
     with shared_servers(request, server.process, wait_ready=server.wait_ready, needs="base"):
@@ -99,13 +99,13 @@ def stack(
 
 @pytest.fixture(scope="session")
 def site(stack: Stack) -> Site:
-    """The first management cluster, with the provider's controllers running."""
+    """Return the first management cluster, with the provider's controllers running."""
     return stack.start()
 
 
 @pytest.fixture
 def scenario(request: pytest.FixtureRequest, stack: Stack, site: Site) -> Iterator[Scenario]:
-    """A cluster name and namespace of the test's own; what a failed test leaves is removed."""
+    """Return a scenario with its own cluster name and namespace; remove leftovers at the end."""
     with one_scenario(stack, site, request.node.originalname) as made:
         yield made
 
@@ -114,7 +114,7 @@ def scenario(request: pytest.FixtureRequest, stack: Stack, site: Site) -> Iterat
 def extended(
     request: pytest.FixtureRequest, base: Base, workload: ApiServer, report: Report
 ) -> Iterator[tuple[Stack, Site]]:
-    """Infrastructure, a runtime extension and an add-on, in their first management cluster."""
+    """Return a stack with infrastructure, a runtime extension and an add-on, and its first site."""
     stack = extended_stack(base, workload, request.param, report)
     ends = request.config.stash.setdefault(_ENDS, ExitStack())
     ends.callback(stack.stop)
@@ -126,6 +126,6 @@ def extended(
 def extended_scenario(
     request: pytest.FixtureRequest, extended: tuple[Stack, Site]
 ) -> Iterator[Scenario]:
-    """As `scenario`, with a runtime extension and an add-on."""
+    """Return a scenario like `scenario`, with a runtime extension and an add-on."""
     with one_scenario(*extended, request.node.originalname) as made:
         yield made

@@ -1,4 +1,4 @@
-"""What a failed test leaves for people to read."""
+"""The state that a failed test leaves, for its report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CORE_KINDS = ("Cluster", "Machine", "MachineSet", "MachineDeployment", "Machine
 
 
 def objects_text(client: KubeClient, core: str, crds: list[JSON], namespace: str) -> str:
-    """The objects of core and of the provider in a namespace, as YAML."""
+    """Return the objects of core and of the provider in a namespace, as YAML."""
     found = [*_objects(client, core, crds, namespace)]
     for each in found:
         each["metadata"].pop("managedFields", None)

@@ -28,7 +28,7 @@ ADDON_GROUP = "addons.cluster.x-k8s.io"
 def extended_stack(
     base: Base, workload: ApiServer, combination: Combination, report: Report
 ) -> Stack:
-    """One combination, not yet started."""
+    """Create the stack for one combination, without starting it."""
     folder = base.folder / str(combination)
     with report.phase(str(combination), "build the provider"):
         provider = build_with(combination.example, combination.contract, folder, ADDED)
@@ -36,7 +36,7 @@ def extended_stack(
 
 
 def addon_kind(scenario: Scenario) -> tuple[str, str]:
-    """API version and kind of the add-on."""
+    """Return the API version and kind of the add-on."""
     (crd,) = scenario.stack.provider.part("addon").crds
     spec = crd["spec"]
     stored = next(version["name"] for version in spec["versions"] if version["storage"])
@@ -44,7 +44,7 @@ def addon_kind(scenario: Scenario) -> tuple[str, str]:
 
 
 def addon(scenario: Scenario, name: str, selector: JSON, message: str = "hello") -> JSON:
-    """An add-on of the example's kind."""
+    """Return an add-on of the example's kind."""
     api_version, kind = addon_kind(scenario)
     return {
         "apiVersion": api_version,
@@ -55,7 +55,7 @@ def addon(scenario: Scenario, name: str, selector: JSON, message: str = "hello")
 
 
 def images(scenario: Scenario) -> dict[str, str]:
-    """What the infrastructure of each Machine is made from; those on their way are left out."""
+    """Return each Machine's infrastructure image; Machines without infrastructure are left out."""
     found = {}
     for machine in scenario.machines():
         infrastructure = _find_infrastructure(scenario, machine)

@@ -99,7 +99,7 @@ def shared_provider_id() -> None:
 
 
 def forgotten_work() -> None:
-    """What the manager began is only in its memory; one machine stays there until the crash."""
+    """Keep the manager's work in memory only; one machine stays unfinished until the crash."""
     known = set()
 
     def make(normal: Any) -> Any:

@@ -19,7 +19,7 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def pool_unsorted() -> None:
-    """A third machine comes first, and the others follow in the other order."""
+    """Report the provider IDs of more than two machines in reverse order."""
 
     def make(write: Any) -> Any:
         def faulty(obj: Any, facts: Any, features: Any) -> JSON:

@@ -49,12 +49,12 @@ class KubeadmStack(Stack):
 
     @property
     def release(self) -> Path:
-        """The folder with the release of the providers for kubeadm."""
+        """Return the folder with the release of the providers for kubeadm."""
         return self._base.tools.folders[kubeadm_module(self.series)]
 
     @contextmanager
     def scenario(self, test: str) -> Iterator[Scenario]:
-        """A cluster that boots by itself; what the test leaves is removed."""
+        """Return a context manager with a cluster that boots by itself; clean up at the end."""
         with ExitStack() as ends, one_scenario(self, self._sites[0], test) as made:
             # A failed test's cluster is deleted before that, for which core wants to reach it.
             made.booting = ends.enter_context(self._booting(made))
@@ -62,13 +62,13 @@ class KubeadmStack(Stack):
 
     @contextmanager
     def unmade_scenario(self, name: str, namespace: str) -> Iterator[Scenario]:
-        """A cluster that boots once something else creates it, in a namespace that it creates."""
+        """Return a context manager with a cluster that another tool creates, with its namespace."""
         made = Scenario(self, self._sites[0].management, name, namespace)
         with self._booting(made):
             yield made
 
     def render(self, scenario: Scenario, control_planes: int, workers: int) -> list[JSON]:
-        """The cluster's objects as rendered, but for etcd outside of the machines."""
+        """Return the cluster's rendered objects, with an etcd outside of the machines."""
         documents = scenario.render(control_planes, workers)
         return add_external_etcd(
             documents, self._base.etcd.url, self._base.pki, scenario.namespace, scenario.name

@@ -1,4 +1,4 @@
-"""One repository of an author's, through the releases that bring it to another contract."""
+"""An author's repository, through the releases that bring it to another contract."""
 
 from __future__ import annotations
 
@@ -95,16 +95,16 @@ class Lineage:
         return self._released(version, "v1beta1")
 
     def go_on(self, version: str, *arguments: str) -> ProviderUnderTest:
-        """`capsmith update` with arguments, and release what comes out."""
+        """Run `capsmith update` with arguments, and release the result."""
         before = self.author_files()
         self._capsmith("update", str(self.repository), *arguments)
         assert self.author_files() == before, "update has changed a file of the author's"
         return self._released(version, "v1beta2")
 
     def author_files(self) -> dict[str, bytes]:
-        """Everything that the author wrote, by path: edited scaffolds, and files that were added.
+        """Return everything that the author wrote, by path: edited scaffolds and added files.
 
-        Not provider.yaml: the stages of an upgrade are written into that.
+        provider.yaml is left out, because the stages of an upgrade edit it.
         """
         lock = yaml.safe_load((self.repository / ".capsmith" / "lock.yaml").read_text())
         ours = {

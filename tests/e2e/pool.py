@@ -20,7 +20,7 @@ _TOPOLOGY_POOL = "topology.cluster.x-k8s.io/pool-name"
 
 @dataclass(frozen=True)
 class Sort:
-    """One of the two sorts of pools: the flavor of the cluster template that has it."""
+    """One of the two types of pools: the flavor of the cluster template that has it."""
 
     word: str
     kind: str
@@ -41,7 +41,7 @@ class Pool:
 
     @classmethod
     def of_class(cls, scenario: Scenario, name: str) -> Pool:
-        """The pool that a topology names so, when it is there."""
+        """Return the pool with this name in the topology, once it exists."""
         labels = {_CLUSTER_NAME: scenario.name, _TOPOLOGY_POOL: name}
 
         def found() -> list[JSON]:
@@ -55,7 +55,7 @@ class Pool:
         return scenario.client.get(scenario.core, "MachinePool", self.name, scenario.namespace)
 
     def infrastructure(self) -> JSON:
-        """The provider's object behind the MachinePool."""
+        """Return the provider's object for the MachinePool."""
         scenario = self.scenario
         reference = self.machine_pool()["spec"]["template"]["spec"]["infrastructureRef"]
         version, kind, name = scenario.stack.dialect.resolve(scenario.client, reference)
@@ -65,7 +65,7 @@ class Pool:
         return bool(self.infrastructure()["spec"]["image"] == image)
 
     def machines(self) -> list[JSON]:
-        """The Machines of the pool; none where the infrastructure keeps it whole."""
+        """Return the pool's Machines; none for a pool without Machines."""
         labels = {_CLUSTER_NAME: self.scenario.name}
         found = self.scenario.client.list(
             self.scenario.core, "Machine", self.scenario.namespace, labels
@@ -91,7 +91,7 @@ class Pool:
         self.scenario.client.patch(self.infrastructure(), {"spec": spec})
 
     def wait(self, replicas: int, timeout: float = SCALE_SECONDS) -> JSON:
-        """Core, the Nodes and the cloud agree on so many machines; answers the MachinePool."""
+        """Wait until core, the Nodes and the cloud agree on the number; return the MachinePool."""
 
         def agreed() -> JSON:
             pool = self.machine_pool()
@@ -108,7 +108,7 @@ class Pool:
         return eventually(agreed, timeout=timeout, what=f"{self.name} has {replicas} machines")
 
     def wait_machines(self, replicas: int, timeout: float = SCALE_SECONDS) -> list[JSON]:
-        """So many Machines are Running, each with the Node of its server."""
+        """Wait until this many Machines are Running, each with the Node of its server."""
 
         def running() -> list[JSON]:
             found = self.machines()
@@ -122,14 +122,14 @@ class Pool:
         return [machine for machine in found if machine]
 
     def nodes(self) -> list[JSON]:
-        """The Nodes of the pool's servers, by the names that these have or had."""
+        """Return the Nodes of the pool's servers, by the names that these have or had."""
         name = self.infrastructure()["metadata"]["name"]
         labels = {CLOUD: self.scenario.stack.name}
         found = self.scenario.workload.client.list("v1", "Node", labels=labels)
         return [node for node in found if node["metadata"]["name"].startswith(f"{name}-")]
 
     def created(self) -> list[str]:
-        """Every server of the pool that was ever made, each time that it was."""
+        """Return every server that was ever created for the pool, once for each creation."""
         name = self.infrastructure()["metadata"]["name"]
         return [
             event.id
@@ -138,7 +138,7 @@ class Pool:
         ]
 
     def resize_group(self, size: int) -> None:
-        """What an autoscaler of the cloud's own does to the group of a pool that is kept whole."""
+        """Resize the group of a pool without Machines, as the cloud's own autoscaler would."""
         folder = self.scenario.stack.cloud.folder / "groups"
         name = self.infrastructure()["metadata"]["name"]
         (path,) = folder.glob(f"{name}.*.json")
@@ -166,12 +166,12 @@ class Pool:
         self.wait_all(sort, replicas)
 
     def wait_all(self, sort: Sort, replicas: int) -> None:
-        """So many machines, and as many Machines where the pool has such."""
+        """Wait for this many machines, and for as many Machines if the pool has Machines."""
         self.wait(replicas)
         self.wait_machines(replicas if sort.machines else 0)
 
     def wait_replaced(self, before: set[str], replicas: int) -> None:
-        """All Machines are other ones; meanwhile no more than one was missing."""
+        """Wait until all Machines are new; check that at most one was missing at any time."""
 
         def others() -> bool:
             found = self.machines()
@@ -187,7 +187,7 @@ class Pool:
         self.wait_all(MACHINES, replicas)
 
     def wait_quiet(self, seconds: float = 3.0) -> None:
-        """The provider's objects of the pool are not written any more."""
+        """Wait until the provider's objects of the pool are no longer written."""
 
         def versions() -> dict[str, str]:
             objects = [self.infrastructure()]
@@ -199,7 +199,7 @@ class Pool:
         settled(versions, seconds=seconds, what="the pool's objects")
 
     def is_paused(self) -> bool:
-        """What the provider's object says."""
+        """Return whether the provider's object reports the pause."""
         found = condition(self.infrastructure(), "Paused")
         return found is not None and found["status"] == "True"
 
@@ -241,7 +241,7 @@ def _owner(machine: JSON) -> str:
 
 
 def health_check(scenario: Scenario) -> JSON:
-    """One that acts only where it is configured to."""
+    """Return a health check for the cluster's Machines whose condition never occurs."""
     labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
     unhealthy = {"type": "Nobody", "status": "True"}
     new: JSON = {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 3600}]}}
@@ -276,7 +276,7 @@ def set_variable(scenario: Scenario, name: str, value: str) -> None:
 
 
 def create_pool(scenario: Scenario, sort: Sort, name: str = "") -> Pool:
-    """A cluster with one control plane machine and an empty pool."""
+    """Create a cluster with one control plane machine, and return its empty pool."""
     documents = scenario.render(control_planes=1, workers=0, flavor=sort.flavor)
     for document in documents:
         if name and document["kind"] == "MachinePool":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def running_with(text: str) -> list[str]:
-    """The command lines of the processes that name a text."""
+    """Return the command lines of processes that contain a text."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -69,7 +69,7 @@ def build_provider(
 def build_with(
     example: str, contract: ContractVersion, folder: Path, added: str
 ) -> ProviderUnderTest:
-    """The provider of an example, and in the same repository those of another one."""
+    """Build the provider of an example together with that of another one, in one repository."""
     both = [described(name, contract) for name in (example, added)]
     sections = {key: value for key, value in both[1].items() if key in _SECTIONS}
     for kind in sections.get("addon", {}).values():
@@ -81,7 +81,7 @@ def build_with(
 def build_form(
     example: str, contract: ContractVersion, folder: Path, version: str, components: JSON
 ) -> ProviderUnderTest:
-    """The provider of an example in another release, with these sections combined."""
+    """Build another release of an example's provider, with these sections combined."""
     spec, repository = folder / "provider.yaml", folder / "provider"
     folder.mkdir(parents=True, exist_ok=True)
     described = {**yaml.safe_load(_text(example, contract)), "components": components}
@@ -98,7 +98,7 @@ def build_form(
 def build_described(
     example: str, contract: ContractVersion, folder: Path, described: JSON
 ) -> ProviderUnderTest:
-    """The provider of an example, with another description."""
+    """Build the provider of an example from another description."""
     spec, repository = folder / "provider.yaml", folder / "provider"
     folder.mkdir(parents=True, exist_ok=True)
     spec.write_text(yaml.safe_dump(described, sort_keys=False))
@@ -108,7 +108,7 @@ def build_described(
 
 
 def described(example: str, contract: ContractVersion) -> JSON:
-    """What the provider.yaml of an example says."""
+    """Return the content of an example's provider.yaml."""
     return dict(yaml.safe_load(_text(example, contract)))
 
 

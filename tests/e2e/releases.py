@@ -42,5 +42,5 @@ def _minor(version: str) -> int:
 
 
 def core_release(series: str) -> str:
-    """The release that is built of a series."""
+    """Return the release that is built for a series."""
     return core_releases()[series]

@@ -46,14 +46,14 @@ class Scenario:
 
     @property
     def workload(self) -> ApiServer:
-        """Where the cluster's Nodes are."""
+        """Return the API server that holds the cluster's Nodes."""
         if self.booting is None:
             return self.stack.workload
         assert self.booting.server is not None, "no machine has booted yet"
         return self.booting.server
 
     def render(self, control_planes: int, workers: int, flavor: str | None = None) -> list[JSON]:
-        """The cluster's objects by the real `clusterctl generate cluster`, for this stack."""
+        """Return the cluster's objects from the real `clusterctl generate cluster`."""
         options: dict[str, object] = {
             "infrastructure": self.stack.provider.name,
             "kubernetes-version": KUBERNETES,
@@ -71,8 +71,9 @@ class Scenario:
     def create(self, documents: list[JSON]) -> None:
         """Apply a rendered cluster, the Cluster itself last.
 
-        The kubeconfig goes first: core tries to connect when infrastructure turns provisioned
-        and, should the Secret come a moment later, tries again only after 30 s.
+        The kubeconfig comes first. Core connects as soon as the infrastructure is
+        provisioned; if the Secret came a moment later, core would retry only after 30
+        seconds.
         """
         if self.booting is None and not self.stack.provider.has("control-plane"):
             kubeconfig = self.stack.workload.kubeconfig_text
@@ -88,7 +89,7 @@ class Scenario:
         return self.client.list(self.core, "Machine", self.namespace, labels)
 
     def servers(self) -> list[Server]:
-        """Servers of this cluster; core begins the names of all Machines with the cluster's."""
+        """Return the cluster's servers; core starts all Machine names with the cluster's name."""
         return [
             server
             for server in self.stack.cloud.servers()
@@ -99,7 +100,7 @@ class Scenario:
         return self.stack.cloud.journal()
 
     def wait_running(self, machines: int, timeout: float = PATIENCE) -> list[JSON]:
-        """All Machines Running with their Nodes, as many servers, nothing more."""
+        """Wait until all Machines are Running with Nodes, and as many servers exist."""
 
         def running() -> list[JSON]:
             found = self.machines()
@@ -129,9 +130,9 @@ class Scenario:
         self.client.patch(self.cluster(), {"spec": {"paused": paused}})
 
     def delete(self, timeout: float = PATIENCE) -> None:
-        """Delete the Cluster as a user does, and wait until core says that it is gone.
+        """Delete the Cluster as a user does, and wait until core confirms that it is gone.
 
-        It may be gone already: a deletion that began before goes on by itself.
+        It may be gone already, because an earlier deletion continues by itself.
         """
 
         def found() -> JSON | None:
@@ -149,7 +150,7 @@ class Scenario:
         eventually(gone, timeout=timeout, what=f"cluster {self.name} gone")
 
     def delete_classes(self) -> None:
-        """Core refuses as long as it thinks that there is a Cluster of a class."""
+        """Delete the ClusterClasses; core refuses while it knows of a Cluster that uses one."""
 
         def deleted() -> bool:
             classes = self.client.list(self.core, "ClusterClass", self.namespace)
@@ -163,7 +164,7 @@ class Scenario:
         eventually(deleted, what="the classes deleted")
 
     def infrastructure_of(self, machine: JSON) -> JSON:
-        """The provider's object behind a Machine."""
+        """Return the provider's object for a Machine."""
         reference = machine["spec"]["infrastructureRef"]
         version, kind, name = self.stack.dialect.resolve(self.client, reference)
         return self.client.get(version, kind, name, self.namespace)
@@ -179,7 +180,7 @@ class Scenario:
 
 
 def infrastructure_cluster(scenario: Scenario, documents: list[JSON]) -> JSON:
-    """The rendered InfraCluster, to be changed before it is applied."""
+    """Return the rendered InfraCluster, which can be changed before it is applied."""
     kinds = {
         each["spec"]["names"]["kind"]
         for each in scenario.stack.provider.namespaced_crds
@@ -190,7 +191,7 @@ def infrastructure_cluster(scenario: Scenario, documents: list[JSON]) -> JSON:
 
 
 def private_identity(scenario: Scenario, namespaces: list[str]) -> tuple[JSON, JSON]:
-    """A second identity beside the sample's, for these namespaces, with a Secret of its own.
+    """Apply a second identity for these namespaces, with its own Secret.
 
     Returns the Secret and the identity.
     """
@@ -206,7 +207,7 @@ def private_identity(scenario: Scenario, namespaces: list[str]) -> tuple[JSON, J
 
 
 def provider_objects(client: KubeClient, crds: list[JSON]) -> list[str]:
-    """Every object of the provider's kinds in all namespaces, as `Kind namespace/name`."""
+    """Return all objects of the provider's kinds, as `Kind namespace/name`."""
     found = []
     for crd in crds:
         spec = crd["spec"]
@@ -219,7 +220,7 @@ def provider_objects(client: KubeClient, crds: list[JSON]) -> list[str]:
 
 
 def wait_nothing_left(scenario: Scenario) -> None:
-    """No provider object in the API, no Secret of the cluster, nothing in the cloud."""
+    """Wait until no provider object, Secret or infrastructure of the cluster is left."""
 
     def nothing() -> bool:
         left = provider_objects(scenario.client, scenario.stack.provider.namespaced_crds)
@@ -237,7 +238,7 @@ def wait_nothing_left(scenario: Scenario) -> None:
 
 
 def wait_moved_away(scenario: Scenario) -> None:
-    """No provider object is left where the scenario was until now."""
+    """Wait until the source of the move has no provider objects."""
 
     def nothing() -> bool:
         left = provider_objects(scenario.client, scenario.stack.provider.namespaced_crds)
@@ -249,7 +250,7 @@ def wait_moved_away(scenario: Scenario) -> None:
 
 
 def condition(obj: JSON, kind: str) -> JSON | None:
-    """The condition of that type, whatever its shape."""
+    """Return the condition of a type in either format; None if there is none."""
     conditions = obj.get("status", {}).get("conditions", [])
     return next((each for each in conditions if each["type"] == kind), None)
 
@@ -265,9 +266,9 @@ def _deletion(obj: JSON) -> str:
 
 
 def denied(client: KubeClient, obj: JSON, body: Mapping[str, Any]) -> str:
-    """The message with which a patch is refused; fails if it is let through.
+    """Return the message that rejects a patch; fail if the patch is accepted.
 
-    A policy is compiled some time after its creation; until then everything passes.
+    A policy is compiled some time after its creation; until then, everything is accepted.
     """
 
     def refused_on_trial() -> bool:
@@ -288,7 +289,7 @@ def denied(client: KubeClient, obj: JSON, body: Mapping[str, Any]) -> str:
 
 @contextmanager
 def one_scenario(stack: Stack, site: Site, test: str) -> Iterator[Scenario]:
-    """A scenario named after its test; what the test leaves is removed."""
+    """Return a context manager with a scenario named after its test; clean up at the end."""
     name = test.removeprefix("test_").replace("_", "-")[:20].rstrip("-")
     made = Scenario(stack, site.management, name, f"{name}-ns")
     site.management.ensure_namespace(made.namespace)

@@ -44,7 +44,7 @@ class Combination:
 
     @property
     def core_contract(self) -> ContractVersion:
-        """What the core speaks natively; newer cores translate for older providers."""
+        """Return core's own contract; newer cores also accept older providers."""
         return core_contract(self.series)
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Combination:
 
 
 def core_contract(series: str) -> ContractVersion:
-    """What core of a series speaks natively."""
+    """Return the contract that core of a series uses itself."""
     core = parse_core(series)
     assert core is not None
     return "v1beta2" if core.contracts[0] == "v1beta2" else "v1beta1"
@@ -86,7 +86,7 @@ class Site:
 
     @property
     def controllers(self) -> Controllers:
-        """Those of the infrastructure, or of the first part."""
+        """Return the controllers of the infrastructure, or else of the first part."""
         return next(iter(self.managers.values()))
 
     def start(self, provider: ProviderUnderTest) -> None:
@@ -119,7 +119,7 @@ class Site:
         return [*self.managers.values(), *self.kubeadm]
 
     def start_managers(self) -> None:
-        """All at once: they may have to wait for each other."""
+        """Start all managers at once, because they may have to wait for each other."""
         for manager in self.managers.values():
             manager.launch()
         for manager in self.managers.values():
@@ -130,12 +130,12 @@ class Site:
         return {**install_variables(provider), **{k: v for each in ports for k, v in each.items()}}
 
     def wait_leading(self) -> None:
-        """Until all managers hold their leases: what they leave alone says something from then."""
+        """Wait until all managers hold their leases; until then, their inaction proves nothing."""
         for manager in self.managers.values():
             manager.wait_leading()
 
     def stop(self, report: Report) -> None:
-        """Everything ends, also when a manager that had ended by itself makes this fail."""
+        """Stop everything, even if a manager that ended by itself makes this fail."""
         with ExitStack() as ends:
             ends.callback(self.management.stop)
             for manager in self._processes:
@@ -146,13 +146,13 @@ class Site:
 
 
 def installed_providers(provider: ProviderUnderTest) -> dict[str, str]:
-    """By type: the parts under test, and helpers in the place of what they lack."""
+    """Return the installed providers by type: the parts under test, and helpers for the rest."""
     helpers = {"bootstrap": "fake", "control-plane": "fake"}
     return {**helpers, **{part.type: part.name for part in provider.parts}}
 
 
 def install_variables(provider: ProviderUnderTest) -> dict[str, str]:
-    """What `clusterctl init` is given for the provider."""
+    """Return the provider's variables for `clusterctl init`."""
     concurrency = {part.concurrency_variable: CONCURRENCY for part in provider.parts}
     return {**provider.variables, **concurrency}
 
@@ -196,7 +196,7 @@ class Stack:
 
     @property
     def workload(self) -> ApiServer:
-        """The one API server on which all workload clusters have their Nodes."""
+        """Return the API server that holds the Nodes of all workload clusters."""
         assert self.shared_workload is not None, "each cluster has one of its own"
         return self.shared_workload
 
@@ -221,7 +221,7 @@ class Stack:
 
     @contextmanager
     def temporary_sites(self) -> Iterator[None]:
-        """End the management clusters that are added meanwhile: idle ones take processor time."""
+        """Stop the management clusters added meanwhile; idle ones take processor time."""
         kept = len(self._sites)
         try:
             yield
@@ -230,23 +230,24 @@ class Stack:
                 self._sites.pop().stop(self.report)
 
     def offer(self, provider: ProviderUnderTest, *series: str) -> None:
-        """Put another release of the provider, and of each given series of core, beside those."""
+        """Add a release of the provider, and of each given series of core, to the repository."""
         for each in series:
             self._repository.add_core(self._base.tools, each, self._base.pki)
         provider.add_to(self._repository, self.rewrite, self._base.pki)
 
     def rewrite(self, documents: list[JSON]) -> list[JSON]:
-        """What the templates of the provider become: they name kubeadm."""
+        """Return the provider's templates with kubeadm's kinds replaced."""
         return without_kubeadm(documents)
 
     def clusterctl_of(self, series: str) -> Clusterctl:
-        """clusterctl of a release series."""
+        """Return the clusterctl of a release series."""
         return Clusterctl(self._base.tools, series, self._repository.config, self.folder)
 
     def upgrade(self, provider: ProviderUnderTest, series: str = "") -> None:
-        """Go on with another release of the provider, and with another series of core if given.
+        """Continue with another release of the provider and, if given, another series of core.
 
-        Both are on offer.  Helpers go on as they are: a newer core speaks the older dialect too.
+        Both must be in the repository. Helpers continue unchanged: a newer core also
+        accepts the older format.
         """
         if series:
             self._speak(series)
@@ -256,7 +257,7 @@ class Stack:
             site.upgrade(provider, managers, self.clusterctl, series)
 
     def upgrade_core(self, series: str) -> None:
-        """Go on with another series of core, which is on offer; managers go on as they are."""
+        """Continue with another series of core from the repository; managers keep running."""
         self._speak(series)
         targets = {"core": f"cluster-api:{core_release(series)}"}
         for site in self._sites:
@@ -265,16 +266,16 @@ class Stack:
     def restart_core(self) -> None:
         """Restart core, as an upgrade of the provider alone to another API version requires.
 
-        Core's watch of a kind goes on in the API version of its first object, while reads use that
-        of the newest contract: a Cluster would wait for the resync if the last event of an object
-        comes before the other cache has it.
+        Core keeps watching a kind in the API version of its first object, but reads use the
+        version of the newest contract: a Cluster would wait for the resync if an object's
+        last event arrived before the other cache had it.
         """
         for site in self._sites:
             site.management.core.stop()
             site.management.core.start()
 
     def stop(self) -> None:
-        """End all processes, also when some of them make this fail."""
+        """Stop all processes, even if stopping some of them fails."""
         with ExitStack() as ends:
             ends.callback(self._kubelet.stop)
             for site in self._sites:

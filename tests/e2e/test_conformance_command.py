@@ -111,9 +111,10 @@ def site(base: Base) -> Iterator[Site]:
 def runs(
     request: pytest.FixtureRequest, site: Site
 ) -> Iterator[dict[str, Future[tuple[CheckResult, ...]]]]:
-    """The runs of the faulty managers, side by side.
+    """Return the runs of the faulty managers, which run in parallel.
 
-    A child process ends with the thread that started it, so the threads last for the module.
+    A child process ends with the thread that started it, so the threads last as long as the
+    module.
     """
     rules = load_rules(resources.schemas(), CONTRACT)
 
@@ -166,7 +167,7 @@ def test_a_generated_provider_passes(site: Site) -> None:
 
 
 def check_life(session: Session, result: CheckResult) -> None:
-    """A machine's life is complete and in order, and names who wrote what."""
+    """Check that a machine's changes are complete, in order, and name their writers."""
     lives = [each for each in result.lives if each.changes[-1].what == "deleted"]
     life = next(each for each in lives if each.subject.startswith(session.objects.machine_kind))
     milestones = ("created", "owner set", "providerID", "provisioned: true", "deletion requested")

@@ -33,7 +33,7 @@ def lineage(base: Base) -> Lineage:
 def reshaped(
     base: Base, workload: ApiServer, report: Report, lineage: Lineage
 ) -> Iterator[tuple[Stack, Site]]:
-    """v0.1 under the oldest core, with helpers for bootstrap and control plane."""
+    """Return a stack with v0.1 under the oldest core, and helpers for the other providers."""
     provider = lineage.begin("v0.1.0")
     stack = Stack(base, workload, Combination(OLDEST, "v1beta1", "", NAME), provider, report)
     try:

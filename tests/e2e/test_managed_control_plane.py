@@ -47,7 +47,7 @@ _ACCOUNT: JSON = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _DEF
 def managed(
     request: pytest.FixtureRequest, base: Base, workload: ApiServer, report: Report
 ) -> Iterator[tuple[Stack, Site]]:
-    """The service runs all control planes at one address."""
+    """Return a stack whose service runs all control planes at one address."""
     combination: Combination = request.param
     folder = base.folder / str(combination)
     with report.phase(str(combination), "build the provider"):

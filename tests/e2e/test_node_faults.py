@@ -41,7 +41,7 @@ _QUIET_SECONDS = 3.0
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeLab]:
-    """A lab in which three Machines run, and a provider with an admission webhook."""
+    """Return a lab with a cluster of three Machines, and a provider with an admission webhook."""
     folder = tmp_path_factory.mktemp("faults")
     with open_node_lab(folder, "acme") as lab:
         text = (ROOT / "examples/acme/provider.yaml").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def client(lab: NodeLab) -> Iterator[KubeClient]:
 
 @pytest.fixture
 def manager(client: KubeClient) -> Iterator[Deployment]:
-    """The manager's Deployment, with one ready Pod before and three Machines Running after."""
+    """Return the manager's Deployment: one ready Pod before the test, three Machines after it."""
     manager = Deployment(client, _NAMESPACE)
     manager.roll_out({"replicas": 1})
     yield manager

@@ -36,7 +36,7 @@ _REQUESTS_EACH = 5
 
 @pytest.fixture
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeLab]:
-    """A lab in which three Machines run, with a provider for the older contract only."""
+    """Return a lab with a cluster of three Machines, and a provider for the older contract only."""
     with open_node_lab(tmp_path_factory.mktemp("upgrade"), "homelab") as lab:
         example = ROOT / "examples/homelab-v1beta1/provider.yaml"
         lab.run("generate", str(example), "--output", str(lab.provider))

@@ -39,7 +39,7 @@ _PYTEST = "import shutil\nprint('go:', shutil.which('go'))\n"
 
 @pytest.fixture
 def path_without_go(tmp_path: Path) -> str:
-    """A folder with all that is on PATH but Go."""
+    """Return a folder with everything on PATH except Go."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for each in os.get_exec_path():

@@ -11,7 +11,7 @@ from tests.e2e.scenario import Scenario, condition
 
 
 def wait_reconciled(scenario: Scenario) -> None:
-    """The topology controller has nothing left to do."""
+    """Wait until the topology controller has nothing left to do."""
 
     def reconciled() -> bool:
         found = condition(scenario.cluster(), "TopologyReconciled")
@@ -23,7 +23,7 @@ def wait_reconciled(scenario: Scenario) -> None:
 
 
 def change_templates(scenario: Scenario, documents: list[JSON]) -> None:
-    """Give the class new machine templates: templates themselves must not be changed."""
+    """Give the class new machine templates, because templates must not be changed."""
     (cluster_class,) = (each for each in documents if each["kind"] == "ClusterClass")
     change = scenario.stack.provider.machine_change
     names = {}
@@ -56,7 +56,7 @@ def _renamed(value: Any, names: dict[tuple[str, str], str]) -> Any:
 
 
 def wait_rolled(scenario: Scenario, old: list[JSON], timeout: float = PATIENCE) -> list[JSON]:
-    """Every Machine replaced by a new one, all running."""
+    """Wait until every Machine is replaced and all are running."""
     before = {machine["metadata"]["uid"] for machine in old}
 
     def rolled() -> bool:

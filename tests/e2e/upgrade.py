@@ -23,7 +23,7 @@ from tests.e2e.whole import control_plane
 
 
 class UpgradedStack:
-    """Without helpers: the provider brings everything, each cluster boots its own API server."""
+    """A stack without helpers: each cluster boots its own API server."""
 
     def __init__(self, base: Base, name: str, report: Report) -> None:
         combination = Combination(OLDEST, "v1beta1", "ferry", name)
@@ -41,7 +41,7 @@ class UpgradedStack:
 
     @contextmanager
     def cluster(self, name: str) -> Iterator[Scenario]:
-        """A cluster that boots by itself, at an address of its own."""
+        """Return a context manager with a cluster that boots by itself, at its own address."""
         stack, port = self.stack, free_port()
         (stack.cloud.folder / ENDPOINTS / name).write_text(str(port))
         made = Scenario(stack, self.site.management, name, f"{name}-ns")
@@ -55,17 +55,23 @@ class UpgradedStack:
             booting.stop()
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """Measures what happens inside."""
+        """Return a context manager that measures the code inside it."""
         return self.report.phase(self.stack.name, name)
 
     def upgrade_without_core(self, release: ProviderUnderTest, series: str) -> None:
-        """What clusterctl of a series says about the provider alone; raises ClusterctlError."""
+        """Run clusterctl of a series to upgrade the provider alone.
+
+        Raises ClusterctlError if it fails.
+        """
         stack, management = self.stack, self.site.management
         targets = {part.type: f"{part.name}:{release.version}" for part in release.parts}
         stack.clusterctl_of(series).upgrade(management.kubeconfig, targets, {})
 
     def upgrade_with_core(self, release: ProviderUnderTest, series: str) -> None:
-        """What clusterctl of a series says about the provider and core; raises ClusterctlError."""
+        """Run clusterctl of a series to upgrade the provider and core.
+
+        Raises ClusterctlError if it fails.
+        """
         stack, management = self.stack, self.site.management
         targets = {part.type: f"{part.name}:{release.version}" for part in release.parts}
         targets["core"] = f"cluster-api:{core_release(series)}"
@@ -78,7 +84,7 @@ class UpgradedStack:
 
 @dataclass(frozen=True)
 class Identity:
-    """What an upgrade must leave alone; two of these are equal when it has."""
+    """The state that an upgrade must keep: equal before and after it."""
 
     machines: dict[str, tuple[str, str]]
     """By name: uid, and the Node."""
@@ -89,7 +95,7 @@ class Identity:
 
 
 def identity(scenarios: Iterable[Scenario]) -> Identity:
-    """The present state of some clusters."""
+    """Return the present state of some clusters."""
     clusters = list(scenarios)
     machines = [each for scenario in clusters for each in scenario.machines()]
     first = clusters[0]
@@ -108,12 +114,12 @@ def identity(scenarios: Iterable[Scenario]) -> Identity:
 
 
 def scale_control_plane(scenario: Scenario, replicas: int) -> None:
-    """Of a cluster of plain objects."""
+    """Scale the control plane of a cluster without a topology."""
     scenario.client.patch(control_plane(scenario), {"spec": {"replicas": replicas}})
 
 
 def scale_topology(scenario: Scenario, workers: int) -> None:
-    """Of a cluster of a class."""
+    """Scale the workers of a cluster with a topology."""
     cluster = scenario.cluster()
     topology = cluster["spec"]["topology"]
     (workers_of,) = topology["workers"]["machineDeployments"]
@@ -122,10 +128,10 @@ def scale_topology(scenario: Scenario, workers: int) -> None:
 
 
 def turn_class(scenario: Scenario, old: str, new: str) -> None:
-    """What is left to users: their class names another version, references and patches at once.
+    """Change versions, references and patches in the users' class, all at once.
 
-    A reference of the one version and a patch that selects the other would not meet, and all
-    machines would be replaced by such without the patch.
+    If a reference had one version and a patch selected the other, the patch would not apply,
+    and all machines would be replaced without it.
     """
     eventually(lambda: _turned(scenario, old, new), what="the class turned")
 

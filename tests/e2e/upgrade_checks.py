@@ -1,4 +1,4 @@
-"""What has to hold of stored objects and of their kinds while API versions come and go."""
+"""Checks of stored objects and their kinds while API versions are added and removed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _WRITES = 20
 
 
 def crd_of(client: KubeClient, crd: JSON) -> JSON:
-    """A kind as it is installed."""
+    """Return a kind's installed CRD."""
     return client.get(*_CRD, crd["metadata"]["name"])
 
 
 def stored_objects(client: KubeClient, provider: ProviderUnderTest) -> list[JSON]:
-    """All objects of the provider's kinds, in the version in which they are stored."""
+    """Return all objects of the provider's kinds, in their storage version."""
     return [obj for crd in provider.crds for obj in _listed(client, crd, _storage_version(crd))]
 
 
 def wait_migrated(client: KubeClient, provider: ProviderUnderTest) -> None:
-    """Until each kind says that objects are stored in one version only."""
+    """Wait until each CRD reports a single stored version."""
 
     def migrated() -> bool:
         for crd in provider.crds:
@@ -41,7 +41,7 @@ def wait_migrated(client: KubeClient, provider: ProviderUnderTest) -> None:
 
 
 def check_labels(client: KubeClient, provider: ProviderUnderTest) -> None:
-    """Contract labels, as clusterctl has merged them, name served versions, each of them once."""
+    """Check that merged contract labels name served versions, each of them once."""
     for crd in (crd_of(client, each) for each in provider.crds):
         served = {each["name"] for each in crd["spec"]["versions"] if each["served"]}
         labels = crd["metadata"]["labels"]
@@ -53,10 +53,10 @@ def check_labels(client: KubeClient, provider: ProviderUnderTest) -> None:
 def check_readable(
     client: KubeClient, provider: ProviderUnderTest, versions: Sequence[str]
 ) -> None:
-    """Every object in every version, and back: nothing is lost.
+    """Read every object in every version and write it back: nothing must be lost.
 
-    An object that is written as it was read is not written at all if its conversion there and
-    back gives the very object that is stored: then its resource version stays.
+    A write of an unchanged object has no effect if its conversion there and back yields exactly
+    the stored object: its resource version then stays the same.
     """
     settled(lambda: _resource_versions(client, provider), seconds=2, what="stored objects")
     for crd in provider.crds:
@@ -68,7 +68,10 @@ def check_readable(
 
 
 def check_references(scenario: Scenario) -> bool:
-    """Owner references name the versions in which the owners are stored."""
+    """Return True if all owner references name the owners' storage versions.
+
+    Raises NotYet otherwise.
+    """
     stale = stale_references(scenario)
     if stale:
         raise NotYet(f"owners in another version: {stale}")
@@ -76,10 +79,10 @@ def check_references(scenario: Scenario) -> bool:
 
 
 def stale_references(scenario: Scenario) -> list[str]:
-    """Owner references that name a version of the provider's which is not the stored one.
+    """Return the owner references whose version is not the owner's storage version.
 
-    Once that version is no longer served, the garbage collector cannot tell whether such an owner
-    is still there, and collects nothing that it owns.
+    Once that version is no longer served, the garbage collector cannot tell whether the owner
+    exists, and deletes none of its dependents.
     """
     client, provider = scenario.client, scenario.stack.provider
     stored = {

@@ -55,7 +55,7 @@ class WholeStack:
 
     @contextmanager
     def scenario(self, test: str) -> Iterator[Scenario]:
-        """A cluster that boots by itself; what the test leaves is removed."""
+        """Return a context manager with a cluster that boots by itself; clean up at the end."""
         with ExitStack() as ends, one_scenario(self.stack, self.site, test) as made:
             booting = BootingCluster(
                 self._base, self.stack.cloud, self._port, made.namespace, made.name
@@ -68,7 +68,7 @@ class WholeStack:
 
     @contextmanager
     def unmade_scenario(self, name: str, namespace: str) -> Iterator[Scenario]:
-        """A cluster that boots once something else creates it, in a namespace that it creates."""
+        """Return a context manager with a cluster that another tool creates, with its namespace."""
         made = Scenario(self.stack, self.site.management, name, namespace)
         booting = BootingCluster(self._base, self.stack.cloud, self._port, namespace, name)
         booting.start(lambda: made.client)
@@ -93,7 +93,7 @@ def crash(site: Site, within: float) -> None:
 
 
 def wait_available(scenario: Scenario) -> None:
-    """The Cluster as a whole is well."""
+    """Wait until the Cluster as a whole is available."""
     wanted = "Available" if scenario.core.endswith("v1beta2") else "Ready"
 
     def available() -> bool:
@@ -106,19 +106,19 @@ def wait_available(scenario: Scenario) -> None:
 
 
 def control_plane(scenario: Scenario) -> JSON:
-    """The object of the control plane."""
+    """Return the control plane object."""
     reference = scenario.cluster()["spec"]["controlPlaneRef"]
     version, kind, name = scenario.stack.dialect.resolve(scenario.client, reference)
     return scenario.client.get(version, kind, name, scenario.namespace)
 
 
 def members(scenario: Scenario) -> list[JSON]:
-    """The Machines of the control plane."""
+    """Return the Machines of the control plane."""
     return [each for each in scenario.machines() if CONTROL_PLANE in each["metadata"]["labels"]]
 
 
 def workers(scenario: Scenario) -> list[JSON]:
-    """The other Machines."""
+    """Return the Machines of the workers."""
     return [each for each in scenario.machines() if CONTROL_PLANE not in each["metadata"]["labels"]]
 
 
@@ -160,7 +160,7 @@ def delete_and_check(scenario: Scenario) -> None:
 
 
 def health_check(scenario: Scenario) -> JSON:
-    """An annotation requests remediation, but only a health check acts on it."""
+    """Return the health check that acts on Machines whose annotation requests remediation."""
     unhealthy = {"type": "Ready", "status": "False"}
     checks: JSON = (
         {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 300}]}}
@@ -192,7 +192,7 @@ def check_counters(scenario: Scenario, replicas: int) -> None:
 
 
 def check_rest(scenario: Scenario) -> None:
-    """Core's server-side apply and the providers' own writes come to rest."""
+    """Check that core's server-side apply and the providers' own writes stop."""
 
     def generations() -> dict[str, int]:
         objects = [scenario.infrastructure_of(machine) for machine in scenario.machines()]
@@ -230,7 +230,7 @@ def untouched(scenario: Scenario, before: list[Event]) -> None:
 
 
 def secrets_of(scenario: Scenario) -> dict[str, JSON]:
-    """Certificates and bootstrap data by name: what moves is kept, not created again."""
+    """Return certificates and bootstrap data by name; a move must keep them."""
     found = scenario.client.list("v1", "Secret", scenario.namespace)
     named = {each["metadata"]["name"]: each["data"] for each in found}
     return {name: data for name, data in named.items() if name.startswith(scenario.name)}

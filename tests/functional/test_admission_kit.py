@@ -13,7 +13,7 @@ from tests.repositories import run_module
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All combinations: both webhooks, one of them, no templates, a manager of two sections."""
+    """Return a repository with all combinations of webhooks, and a manager of two sections."""
     folder = tmp_path_factory.mktemp("admission")
     spec = yaml.safe_load((EXAMPLES / "acme" / "provider.yaml").read_text())
     spec["infrastructure"]["AcmeMachine"]["webhooks"] = {"validation": True, "defaulting": True}

@@ -30,7 +30,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def kubectl(tmp_path: Path) -> Path:
-    """kubectl with all but `kustomize` recorded."""
+    """Return a kubectl that records all commands except `kustomize`, which it runs."""
     real = Path(sys.executable).parent / "kubectl"
     client = tmp_path / "kubectl"
     client.write_text(KUBECTL.format(real=real, calls=tmp_path), encoding="utf-8")

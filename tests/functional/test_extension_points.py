@@ -25,7 +25,7 @@ VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z0-9_]+):=([^}]*)\}")
 
 @pytest.fixture
 def made(request: pytest.FixtureRequest, tmp_path: Path, scratch: Path) -> Repository:
-    """A repository of an example of its own, which may be changed."""
+    """Return a new repository of an example, which the test may change."""
     text = (EXAMPLES / request.param / "provider.yaml").read_text(encoding="utf-8")
     folder = tmp_path / "repository"
     folder.mkdir()
@@ -54,7 +54,7 @@ def described(repository: Repository, **keys: Any) -> None:
 
 
 def released(repository: Repository) -> dict[str, list[dict[str, Any]]]:
-    """The objects of a release by component, as clusterctl would install them."""
+    """Return the objects of a release by component, as clusterctl would install them."""
     metadata = yaml.safe_load((repository.folder / "metadata.yaml").read_text(encoding="utf-8"))
     newest = max(metadata["releaseSeries"], key=lambda each: (each["major"], each["minor"]))
     version = f"v{newest['major']}.{newest['minor']}.0"

@@ -41,7 +41,7 @@ VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z0-9_]+):=([^}]*)\}")
 
 
 def newest(repository: Repository) -> tuple[str, str]:
-    """Version of a release of the newest series, and its contract."""
+    """Return the version of a release of the newest series, and its contract."""
     metadata = yaml.safe_load((repository.folder / "metadata.yaml").read_text(encoding="utf-8"))
     series = max(metadata["releaseSeries"], key=lambda s: (s["major"], s["minor"]))
     return f"v{series['major']}.{series['minor']}.3", series["contract"]
@@ -49,7 +49,7 @@ def newest(repository: Repository) -> tuple[str, str]:
 
 @pytest.fixture(scope="session")
 def released(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of a release; no test writes to them."""
+    """Return the folder of a release, to which no test writes."""
     version, _ = newest(repository)
     out = tmp_path_factory.mktemp("released")
     repository.run("make", "release-manifests", f"VERSION={version}", f"OUT={out}")
@@ -57,14 +57,14 @@ def released(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def components(released: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The type of each component and its objects."""
+    """Yield the type and the objects of each component."""
     for path in sorted(released.glob("*-components.yaml")):
         text = VARIABLE.sub(r"\2", path.read_text(encoding="utf-8"))
         yield path.name.removesuffix("-components.yaml"), list(yaml.safe_load_all(text))
 
 
 def deployments(released: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The one Deployment of each component."""
+    """Return the only Deployment of each component, with its type."""
     found = []
     for type, objects in components(released):
         (deployment,) = of_kind(objects, "Deployment")

@@ -69,7 +69,7 @@ __all__ = ["PROVIDER", "TestSession"]
 
 @pytest.fixture(scope="module")
 def authored(tmp_path_factory: pytest.TempPathFactory, scratch: Path) -> Repository:
-    """The example acme, with the simulated cloud as session."""
+    """Return the example acme, with the simulated cloud as its session."""
     (case,) = (each for each in cases() if each.name == "acme")
     folder = tmp_path_factory.mktemp("sessions") / "repository"
     generated(case, folder)

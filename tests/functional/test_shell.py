@@ -26,7 +26,7 @@ print("done")
 
 @pytest.fixture
 def capsmith(tmp_path: Path) -> dict[str, str]:
-    """The environment of a shell that finds a command capsmith."""
+    """Return the environment of a shell that finds the command capsmith."""
     command = tmp_path / "bin" / "capsmith"
     command.parent.mkdir()
     command.write_text(f"#!{sys.executable}\nfrom capsmith.cli import main\nmain()\n")

@@ -22,7 +22,7 @@ from tests.golden.cases import cases, generated
 def original(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, scratch: Path
 ) -> Repository:
-    """A repository of one component, and one of several."""
+    """Return a repository with one component or with several."""
     (case,) = (each for each in cases() if each.name == request.param)
     folder = tmp_path_factory.mktemp(request.param) / "original"
     generated(case, folder)

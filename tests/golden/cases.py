@@ -44,15 +44,16 @@ class Case:
 
 
 def cases() -> tuple[Case, ...]:
-    """Every example without authored code, and every folder here that brings its own spec."""
+    """Return every example without authored code, and every folder here that has its own spec."""
     examples = [path for path in _examples() if not has_authored_code(path.parent)]
     return _cases([*examples, *HERE.glob("*/provider.yaml")])
 
 
 def authored_cases() -> tuple[Case, ...]:
-    """Every example with authored code: what proves it are its own tests, and no expected tree.
+    """Return every example with authored code, which its own tests prove.
 
-    That of libvirt needs its C library, which is no package of PyPI: it is one with CAPSMITH_VM=1.
+    The example libvirt needs its C library, which PyPI does not have: it is included only with
+    CAPSMITH_VM=1.
     """
     left_out = set() if os.environ.get("CAPSMITH_VM") else {"libvirt"}
     specs = (path for path in _examples() if path.parent.name not in left_out)
@@ -69,9 +70,9 @@ def _cases(specs: Iterable[Path]) -> tuple[Case, ...]:
 
 
 def generated(case: Case, folder: Path) -> dict[str, File]:
-    """Make the repository of a case in ``folder``, with the authored code if there is any.
+    """Generate the repository of a case in ``folder``, with authored code if there is any.
 
-    It is a copy of what is generated once in a run of the tests.
+    The repository is a copy of one that is generated once for each test run.
     """
     shutil.copytree(_generated_once(case.spec), folder, dirs_exist_ok=True)
     return read(folder)

@@ -17,7 +17,7 @@ TOPOLOGY = "cluster-template-topology.yaml"
 
 @pytest.fixture(params=["v1beta1", "v1beta2"])
 def templates(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The templates of a provider with machine pools under each contract."""
+    """Return the folder of a provider's templates with machine pools, under one contract."""
     spec, contract = tmp_path / "provider.yaml", request.param
     text = (EXAMPLES / "pools" / "provider.yaml").read_text()
     # Cluster API's end-to-end tests require v1beta2.

@@ -1,4 +1,4 @@
-"""The cases, and how one is judged."""
+"""The cases, and the findings that capsmith reports for one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTRACTS = {version: load_contract(version, resources.schemas()) for version in
 
 
 def cases() -> list[str]:
-    """Names of the folders."""
+    """Return the names of the folders."""
     return sorted(folder.parent.name for folder in FOLDER.glob("*/provider.yaml"))
 
 
@@ -31,5 +31,5 @@ def judge(text: str, file: str = "provider.yaml") -> tuple[Finding, ...]:
 
 
 def text_of(findings: tuple[Finding, ...]) -> str:
-    """One line a finding: ``file:line:col: severity id: message``."""
+    """Format one finding on each line: ``file:line:col: severity id: message``."""
     return "".join(f"{f.location}: {f.severity} {f.id}: {f.message}\n" for f in findings)

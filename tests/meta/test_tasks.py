@@ -59,9 +59,9 @@ def test_another_python_has_to_exist() -> None:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with ./dev and make, where `docs` prints the Python that another make has.
+    """Return a folder with ./dev and make, where `docs` prints the Python that make receives.
 
-    The first task creates the environment, which takes seconds; the next ones find it.
+    The first task creates the environment, which takes seconds; later tasks find it.
     """
     folder = tmp_path_factory.mktemp("checkout")
     for name in ("dev", "Makefile"):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def build(source: Path, target: str, output: Path) -> Path:
-    """Build a ``wheel`` or ``sdist`` of ``source`` into ``output``; its path."""
+    """Build a ``wheel`` or ``sdist`` of ``source`` into ``output``, and return its path."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(output)],
         cwd=source,
@@ -32,7 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source distribution, unpacked."""
+    """Return the folder of the unpacked source distribution."""
     folder = tmp_path_factory.mktemp("sdist")
     with tarfile.open(build(ROOT, "sdist", folder / "out")) as archive:
         archive.extractall(folder / "unpacked", filter="data")

@@ -19,7 +19,7 @@ SHOW_ORIGIN = "import capsmith; print(capsmith.__file__)"
 
 @pytest.fixture(params=["installed", "zip", "editable"])
 def place(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path) -> str:
-    """The path from which capsmith is imported."""
+    """Return the path from which capsmith is imported."""
     if request.param == "zip":
         return str(wheel)
     if request.param == "editable":

@@ -127,7 +127,7 @@ PLANTED = {
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of what is compared."""
+    """Return a copy of the files that are compared."""
     for path in READ:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)

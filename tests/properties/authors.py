@@ -1,4 +1,4 @@
-"""What authors do to a generated repository, and what they change in its description."""
+"""Edits that authors make to a generated repository, and changes to its description."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CONTRACTS = (
 
 
 def description(number: int) -> str:
-    """One of a few dozen valid texts of provider.yaml."""
+    """Return one of a few dozen valid provider.yaml texts."""
     texts, number = _TEXTS[number % 3], number // 3
     more, number = _MORE[number % 3], number // 3
     machine = ("AcmeMachine", "AcmeServer")[number % 2]
@@ -57,14 +57,14 @@ DESCRIPTIONS = 144
 
 @dataclass(frozen=True)
 class Edit:
-    """One thing that an author does to the files of the kind ``owner``, or to one of their own."""
+    """An edit of a file of the owner ``owner``, or of one of the author's own files."""
 
     owner: str
     which: int
     change: Callable[[bytes], bytes | None]
 
     def apply(self, folder: Path, files: Sequence[str]) -> None:
-        """Do it to one of ``files``, if there is any."""
+        """Apply the edit to one of ``files``, if there is any."""
         if not files:
             return
         path = folder / files[self.which % len(files)]

@@ -37,7 +37,7 @@ class Pen:
     comments: list[str] = field(default_factory=list)
 
     def text(self, values: dict[str, Any]) -> tuple[str, list[str]]:
-        """The whole text with LF, and the parts of it that have to stay as they are."""
+        """Return the whole text with LF line endings, and the parts of it that must not change."""
         keys = self.draw(st.permutations([*OTHERS, *values]))
         parts, kept = [self.lines()], []
         for key in keys:
@@ -109,7 +109,7 @@ class Pen:
         return f"{quote}{word}{quote}"
 
     def lines(self) -> str:
-        """Lines of comments, and empty ones."""
+        """Return lines of comments and empty lines."""
         kinds = self.draw(st.lists(st.sampled_from(["", "#", "    #"]), max_size=2))
         return "".join(f"{self.comment(kind)}\n" if kind else "\n" for kind in kinds)
 

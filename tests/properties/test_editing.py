@@ -106,7 +106,7 @@ def _draft(text: str) -> tuple[Draft, Document]:
 
 
 def check_layout(text: str, result: str, kept: list[str], comments: list[str]) -> None:
-    """Untouched keys byte for byte, every comment once and in order, line ends as they were."""
+    """Check that untouched keys, the order of comments and the line endings are unchanged."""
     for part in kept:
         bare = part.rstrip("\r\n")
         assert bare in result

@@ -16,7 +16,7 @@ LINES = st.lists(st.sampled_from([b"", b"a", b"b", b"c", b"\r", b"\xe9", b"=====
 
 
 def picked(chunks: tuple[Agreed | Conflict, ...], side: str) -> tuple[bytes, ...]:
-    """The merge with every conflict decided for one side."""
+    """Return the merge with every conflict resolved in favour of one side."""
     lines: tuple[bytes, ...] = ()
     for chunk in chunks:
         lines += chunk.lines if isinstance(chunk, Agreed) else getattr(chunk, side)
@@ -71,7 +71,7 @@ EDITS = st.lists(
 
 
 def edited(who: bytes, edits: tuple[tuple[int, int, int], ...]) -> bytes:
-    """Lines, all different, of which some were replaced by others that are different too."""
+    """Return lines, all different, some of which were replaced by other different lines."""
     lines = list(DISTINCT)
     for number, (start, removed, added) in enumerate(edits):
         lines[start : start + removed] = [b"%s%d.%d" % (who, number, n) for n in range(added)]

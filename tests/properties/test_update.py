@@ -70,7 +70,7 @@ def _rendered_once() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def first_runs() -> Iterator[dict[int, Path]]:
-    """Folders as they were generated, made when first asked for."""
+    """Return the folders of first runs; each is generated when it is first requested."""
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as work:
         yield {-1: Path(work)}
 

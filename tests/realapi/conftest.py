@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def etcd(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Etcd]:
-    """The one of the session, where each API server has a prefix of its own: its name."""
+    """Return the session's etcd, in which each API server has the prefix of its own name."""
     tools = required_toolbox("the tests on a real API server", ["k8s"])
     made = Etcd(tools, tmp_path_factory.mktemp("etcd"))
     made.start()
@@ -42,7 +42,7 @@ def etcd(
 
 @pytest.fixture(scope="session")
 def new_server(etcd: Etcd, tmp_path_factory: pytest.TempPathFactory) -> NewServer:
-    """Makes API servers on one etcd; the caller starts and stops them."""
+    """Return a factory of API servers on the session's etcd; the caller starts and stops them."""
     tools = required_toolbox("the tests on a real API server", ["k8s"])
     folder = tmp_path_factory.mktemp("realapi")
     return lambda name, pki: ApiServer(tools, pki, etcd, folder / name, name)
@@ -50,7 +50,7 @@ def new_server(etcd: Etcd, tmp_path_factory: pytest.TempPathFactory) -> NewServe
 
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
-    """Of the API server of the session."""
+    """Return the certificates of the session's API server."""
     return Pki(tmp_path_factory.mktemp("pki"))
 
 
@@ -58,7 +58,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 def api_server(
     request: pytest.FixtureRequest, new_server: NewServer, pki: Pki
 ) -> Iterator[ApiServer]:
-    """The one of the session."""
+    """Return the session's API server."""
     server = new_server("realapi", pki)
     try:
         server.start()
@@ -70,5 +70,5 @@ def api_server(
 
 @pytest.fixture(scope="session")
 def api(api_server: ApiServer) -> KubeClient:
-    """A client of the API server."""
+    """Return a client of the session's API server."""
     return api_server.client

@@ -15,7 +15,7 @@ _CONTRACT = "cluster.x-k8s.io/v1"
 
 
 def crds_of(provider: Provider, kinds: Iterable[str]) -> Iterator[JSON]:
-    """The CRDs of some kinds, as a release has them."""
+    """Yield the CRDs of some kinds, as a release contains them."""
     for component in provider.components:
         for resource in component.resources:
             if resource.kind in kinds:
@@ -23,35 +23,35 @@ def crds_of(provider: Provider, kinds: Iterable[str]) -> Iterator[JSON]:
 
 
 def upgraded(api: KubeClient, crd: JSON) -> JSON:
-    """What is installed after `clusterctl upgrade apply` (or `init`): CRDs are never deleted.
+    """Install a CRD like `clusterctl upgrade apply` or `init`, and return it as stored.
 
-    Raises ApiError when the API server refuses it.
+    CRDs are never deleted. Raises ApiError if the API server refuses the CRD.
     """
     return eventually(lambda: _merged(api, _typed(crd)))
 
 
 def established(api: KubeClient, name: str) -> bool:
-    """Whether the API server serves a CRD; from then on its names and its scope are immutable."""
+    """Return whether the API server serves a CRD, whose names and scope are then immutable."""
     crd = api.get(*_CRD, name)
     conditions = crd.get("status", {}).get("conditions") or []
     return ("Established", "True") in {(each["type"], each["status"]) for each in conditions}
 
 
 def migrated(api: KubeClient, crd: JSON) -> None:
-    """As the manager leaves it: all objects are stored in one version."""
+    """Leave a single stored version in the status, as the manager does after a migration."""
     stored = [each["name"] for each in crd["spec"]["versions"] if each["storage"]]
     if crd["status"]["storedVersions"] != stored:
         api.patch(crd, {"status": {"storedVersions": stored}}, subresource="status")
 
 
 def removed(api: KubeClient, names: Iterable[str]) -> None:
-    """Take the CRDs away; waits for nothing."""
+    """Delete the CRDs without waiting."""
     for name in names:
         api.delete({"apiVersion": _CRD[0], "kind": _CRD[1], "metadata": {"name": name}})
 
 
 def check_labels(crd: JSON) -> None:
-    """Contract labels name each served version once, and nothing else (GEN-02, GEN-06)."""
+    """Check that contract labels name each served version once (GEN-02, GEN-06)."""
     labels = crd["metadata"]["labels"].items()
     values = [text for key, text in labels if key.startswith(_CONTRACT)]
     named = [name for text in values for name in text.split("_") if name]

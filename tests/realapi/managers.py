@@ -51,7 +51,7 @@ class Manager:
         return self.metrics().get("leader", 0.0) == 1.0
 
     def requests(self) -> dict[str, int]:
-        """How many requests it has sent, by verb."""
+        """Return the number of sent requests, by verb."""
         found: dict[str, int] = {}
         for labels, number in self._samples("kube_requests_total"):
             verb = re.search('verb="([^"]*)"', labels)
@@ -60,15 +60,15 @@ class Manager:
         return found
 
     def metrics(self) -> dict[str, float]:
-        """Metrics without labels."""
+        """Return the metrics without labels."""
         return {name: float(number) for name, labels, number in self._all() if not labels}
 
     def total(self, metric: str) -> int:
-        """The sum of a metric over all its labels."""
+        """Return the sum of a metric over all its labels."""
         return int(sum(float(number) for _, number in self._samples(metric)))
 
     def complaints(self) -> list[str]:
-        """Lines that a manager in order never writes: refusals and bugs."""
+        """Return log lines about refusals and bugs, which a working manager never writes."""
         lines = self.process.log.read_text(errors="replace").splitlines()
         return [line for line in lines if re.search(r"\b(403|422) [A-Z]|Traceback", line)]
 
@@ -121,13 +121,13 @@ class Installation:
         self.token = token
 
     def manager(self, number: int, *arguments: str) -> Manager:
-        """One that has not been started, with further arguments."""
+        """Return a manager with further arguments, without starting it."""
         log = self._folder / f"manager-{number}.log"
         return Manager([*self._argv, *arguments], self._env, log, f"m{number}")
 
     @contextmanager
     def managers(self, count: int) -> Iterator[list[Manager]]:
-        """That many, of which the first one leads."""
+        """Return a context manager with running managers, the first of which leads."""
         made = [self.manager(number) for number in range(count)]
         try:
             for manager in made:
@@ -139,14 +139,14 @@ class Installation:
                 manager.process.stop()
 
     def expire_lease(self) -> None:
-        """Shorten the lease of a leader that was killed: others take it a second later."""
+        """Shorten a killed leader's lease, so that another manager takes over a second later."""
         namespace = self._env["POD_NAMESPACE"]
         for lease in self.client.list("coordination.k8s.io/v1", "Lease", namespace):
             self.client.patch(lease, {"spec": {"leaseDurationSeconds": 1}})
 
 
 def install_core_crds(client: KubeClient, tools: Toolbox, series: str, *names: str) -> None:
-    """CRDs of a release of core, as they are but for conversion, which needs its webhook."""
+    """Install CRDs of a release of core without conversion, which would need core's webhook."""
     text = tools.path(f"capi-{series}", "core-components.yaml").read_text()
     for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
         if document["kind"] != "CustomResourceDefinition":

@@ -1,4 +1,4 @@
-"""A provider's releases on an API server: the one with an old API version, and the one after it."""
+"""A provider's releases on an API server: one with an old API version, and the next one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MACHINE: JSON = {"size": "s", "image": "i"}
 
 
 def named(kind: str, name: str, version: str) -> JSON:
-    """The beginning of an object."""
+    """Return apiVersion, kind and metadata of an object."""
     place = {} if kind == "HarbourIdentity" else {"namespace": NAMESPACE}
     return {
         "apiVersion": f"{GROUP}/{version}",
@@ -38,7 +38,7 @@ def named(kind: str, name: str, version: str) -> JSON:
 
 
 class Releases:
-    """The infrastructure provider of examples/two-contracts, whose webhook is the manager's own."""
+    """The infrastructure provider of examples/two-contracts; its manager serves the webhook."""
 
     def __init__(self, server: ApiServer, etcd: Etcd, pki: Pki, repository: Path) -> None:
         self.client: KubeClient = server.client
@@ -56,7 +56,7 @@ class Releases:
         ]
 
     def install_old(self) -> None:
-        """CRDs with the old version only."""
+        """Install the CRDs with the old version only."""
         for crd in self.crds:
             versions = [each for each in crd["spec"]["versions"] if each["name"] == OLD]
             (only,) = ({**each, "storage": True} for each in versions)
@@ -66,13 +66,13 @@ class Releases:
             self.objects(crd["spec"]["names"]["kind"], OLD)
 
     def install_new(self) -> None:
-        """Everything of the release after it, but the manager."""
+        """Install everything of the next release except the manager."""
         self._installation = Installation(
             self._server, self._pki, self._repository, "config", revise=self._revise, policies=True
         )
 
     def manager(self, number: int, *arguments: str) -> Manager:
-        """Number 0 is the one that converts; none reconciles anything."""
+        """Return a manager that reconciles nothing; number 0 serves conversions."""
         assert self._installation is not None
         port = self._port if number == 0 else free_port()
         return self._installation.manager(
@@ -86,34 +86,34 @@ class Releases:
         )
 
     def expire_lease(self) -> None:
-        """Let another manager follow a leader that was killed."""
+        """Let another manager take over from a killed leader."""
         assert self._installation is not None
         self._installation.expire_lease()
 
     def stored_versions(self) -> set[str]:
-        """What the CRDs together say."""
+        """Return the stored versions that all CRDs together report."""
         return {version for crd in self._now() for version in crd["status"]["storedVersions"]}
 
     def versions_in_etcd(self) -> Counter[str]:
-        """How many objects of the provider are stored in which version."""
+        """Return the number of the provider's objects stored in each version."""
         values = self._etcd.read(f"/{self._server.name}/{GROUP}/")
         return Counter(json.loads(value)["apiVersion"].rpartition("/")[2] for value in values)
 
     def serve_no_more(self, *but: str) -> None:
-        """The old version is not served any more, but for some kinds."""
+        """Stop serving the old version, except for some kinds."""
         for crd in self._now():
             versions = [{**each, "served": each["name"] == NEW} for each in crd["spec"]["versions"]]
             if crd["spec"]["names"]["kind"] not in but:
                 self.client.patch(crd, {"spec": {"versions": versions}})
 
     def drop(self) -> None:
-        """The old version leaves all CRDs, if the API server lets it."""
+        """Remove the old version from all CRDs, if the API server permits it."""
         for crd in self._now():
             versions = [each for each in crd["spec"]["versions"] if each["name"] == NEW]
             self.client.patch(crd, {"spec": {"versions": versions}})
 
     def create(self, kind: str, names: list[str], spec: JSON) -> None:
-        """Objects of one kind, some at a time."""
+        """Create objects of one kind, several at a time."""
         made = [named(kind, name, OLD) | {"spec": spec} for name in names]
         for obj in made:
             obj["metadata"]["annotations"] = {"of": obj["metadata"]["name"]}
@@ -121,7 +121,7 @@ class Releases:
             list(threads.map(self.client.create, made))
 
     def create_all_kinds(self, machines: int) -> None:
-        """Objects of every kind that a cluster has, most of them machines."""
+        """Create objects of every kind that a cluster has, most of them machines."""
         template = {"template": {"spec": _MACHINE}}
         self.create("HarbourMachine", [f"m{number}" for number in range(machines)], _MACHINE)
         self.create("HarbourMachineTemplate", ["t0", "t1", "t2"], template)
@@ -138,11 +138,11 @@ class Releases:
         self.client.patch(cluster, {"status": status}, subresource="status")
 
     def objects(self, kind: str, version: str) -> list[JSON]:
-        """All objects of a kind, as soon as the API server has made itself ready for its CRD."""
+        """Return all objects of a kind, once the API server is ready to serve its CRD."""
         return eventually(lambda: self._found(kind, version), timeout=120)[0]
 
     def contents(self, version: str) -> dict[str, Any]:
-        """All objects but for what every write changes."""
+        """Return all objects without the parts that every write changes."""
         found = {}
         for crd in self.crds:
             for obj in self.objects(crd["spec"]["names"]["kind"], version):
@@ -152,7 +152,7 @@ class Releases:
         return found
 
     def owned_versions(self, kind: str) -> set[str]:
-        """The versions in which fields of objects are owned."""
+        """Return the versions in which fields of objects are owned."""
         return {
             entry["apiVersion"].rpartition("/")[2]
             for obj in self.objects(kind, NEW)

@@ -51,7 +51,7 @@ class Keeping:
 
     @property
     def owner(self) -> JSON:
-        """The control plane."""
+        """Return the control plane."""
         return {
             "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1",
             "kind": "AcmeControlPlane",

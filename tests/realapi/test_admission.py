@@ -20,7 +20,7 @@ JSON_PATCH = "application/json-patch+json"
 
 @pytest.fixture(scope="module")
 def cluster(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JSON]:
-    """An infrastructure cluster that something else manages, and the policies in force."""
+    """Return an externally managed infrastructure cluster, with the policies in force."""
     folder = tmp_path_factory.mktemp("admission") / "repository"
     generated(Case("homelab", EXAMPLES / "homelab" / "provider.yaml"), folder)
     (crd,) = _documents(folder, "config/crd/bases/*_homelabclusters.yaml")

@@ -26,7 +26,7 @@ FIRST = {"kind": "Identity", "name": "first"}
 def example(
     request: pytest.FixtureRequest, api: KubeClient, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, JSON]]:
-    """A contract whose clusters and policy are installed, and a sample of its clusters."""
+    """Return a contract and a sample cluster, whose CRDs and policy are installed."""
     name: str = request.param
     folder = tmp_path_factory.mktemp("identities")
     text = (EXAMPLES / "acme" / "provider.yaml").read_text().replace("v1beta2", name)

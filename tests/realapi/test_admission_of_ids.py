@@ -1,4 +1,4 @@
-"""Who may write provider ids and external ids, on a real API server."""
+"""Which users may write provider ids and external ids, on a real API server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROVIDER_ID = {"providerID": "tidal://of-another"}
 
 @pytest.fixture(scope="module")
 def repository(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A repository whose machines, pools and policy are installed."""
+    """Return a repository whose machines, pools and policy are installed."""
     folder = tmp_path_factory.mktemp("ids") / "repository"
     generated(Case("pools", EXAMPLES / "pools" / "provider.yaml"), folder)
     installed = [
@@ -40,14 +40,14 @@ def repository(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def user(api: KubeClient, repository: Path, pki: Pki) -> Iterator[KubeClient]:
-    """A user who may change machines and pools, but not their status."""
+    """Return a client of a user who may change machines and pools, but not their status."""
     group = _sample(repository, "tidal_machine")["apiVersion"].partition("/")[0]
     yield from _account(api, pki, group, "user", [CLUSTERS, *MACHINES])
 
 
 @pytest.fixture(scope="module")
 def manager(api: KubeClient, repository: Path, pki: Pki) -> Iterator[KubeClient]:
-    """An account with the permissions of the manager."""
+    """Return a client with the permissions of the manager."""
     group = _sample(repository, "tidal_machine")["apiVersion"].partition("/")[0]
     owned = (CLUSTERS, *MACHINES)
     resources = [*owned, *(f"{each}/status" for each in owned)]

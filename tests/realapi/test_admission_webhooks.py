@@ -230,7 +230,7 @@ def runtime_client(api_server: ApiServer) -> LightkubeClient:
 
 
 def webhooks(client: LightkubeClient) -> Any:
-    """The admission webhooks of the generated wiring, as their manager makes them."""
+    """Return a factory of the admission webhooks in the generated wiring."""
     component = importlib.import_module(f"{PACKAGE}._generated.wiring.infrastructure").COMPONENT
     (webhook,) = (each for each in component.groups if isinstance(each, AdmissionWebhook))
     caches = Caches(client, Metrics(), CoreV1Beta2(), WatchScope())

@@ -84,7 +84,7 @@ def installation(api_server: ApiServer, pki: Pki, tmp_path: Path) -> Installatio
 
 @pytest.fixture
 def slip(api: KubeClient, installation: Installation) -> Iterator[JSON]:
-    """A cluster whose plan does not exist yet, and its owner."""
+    """Return an object whose plan does not exist yet, after its owner is created."""
     reference = {"apiGroup": GROUP, "kind": SLIP[1], "name": "slip"}
     owner = api.create(_object(CORE, "Cluster", "slip", spec={"infrastructureRef": reference}))
     made = _object(*SLIP, "slip", spec={"planRef": {"name": "plan"}})

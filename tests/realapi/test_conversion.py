@@ -35,7 +35,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def served(repository: Path, api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The CRDs of the infrastructure, with the address and the authority of the webhook."""
+    """Return the infrastructure's installed CRDs, which name the address of the webhook."""
     webhook = Webhook(PACKAGE, tmp_path_factory.mktemp("certificates"))
     webhook.start()
     crds = [
@@ -185,7 +185,7 @@ def test_templates(api: KubeClient, served: list[JSON]) -> None:
 
 
 def created(api: KubeClient, api_version: str, kind: str, spec: JSON) -> str:
-    """The name of a new object; versions are served a moment after their CRD is there."""
+    """Create an object and return its name; a version is served a moment after its CRD exists."""
     name = f"one-{uuid.uuid4().hex[:8]}"
     obj = {
         "apiVersion": api_version,

@@ -45,7 +45,7 @@ _ONE = """\
 
 @pytest.fixture(scope="module")
 def webhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Webhook, list[JSON]]]:
-    """That of the later release, with the CRDs of both releases in their order."""
+    """Return the webhook of the later release, and the CRDs of both releases in their order."""
     folder = tmp_path_factory.mktemp("one-shape")
     before = _SPEC.format(contracts="v1beta1, v1beta2", versions=_BOTH, group=GROUP)
     after = _SPEC.format(contracts="v1beta2", versions=_ONE, group=GROUP)

@@ -17,7 +17,7 @@ from tests.golden.cases import EXAMPLES, Case, generated
 
 @pytest.fixture(scope="module")
 def samples(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, JSON]]:
-    """A control plane and a machine of a generated provider, by kind."""
+    """Return a control plane and a machine of a generated provider, by kind."""
     folder = tmp_path_factory.mktemp("guards") / "repository"
     generated(Case("complete", EXAMPLES / "complete" / "provider.yaml"), folder)
     crds = [

@@ -93,7 +93,7 @@ class Place:
         self.client.delete(self.claim(name))
 
     def told(self, pool: str) -> dict[str, str]:
-        """The claims on a pool that were told an address -> the name of the IPAddress."""
+        """Return the name of the IPAddress in the status of each claim on a pool, by claim."""
         claims = self.client.list(self.version, "IPAddressClaim", NAMESPACE)
         return {
             claim["metadata"]["name"]: claim["status"]["addressRef"]["name"]
@@ -102,7 +102,7 @@ class Place:
         }
 
     def given(self, pool: str) -> dict[str, str]:
-        """IPAddresses of a pool -> their addresses."""
+        """Return the address of each IPAddress of a pool, by name."""
         found = self.client.list(self.version, "IPAddress", NAMESPACE)
         return {
             each["metadata"]["name"]: each["spec"]["address"]
@@ -114,7 +114,10 @@ class Place:
         return self.client.get(*POOL, name, NAMESPACE)
 
     def used(self, pool: str) -> int:
-        """How many addresses the pool reports as used; listing the claims costs far more."""
+        """Return the number of used addresses that the pool reports.
+
+        Listing the claims would cost far more.
+        """
         addresses = self.pool(pool).get("status", {}).get("addresses", {})
         return int(addresses.get("used", 0))
 

@@ -102,7 +102,7 @@ def field(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def kinds(api: KubeClient) -> Iterator[tuple[str, str]]:
-    """The kinds with the old and the new schemas, which are served."""
+    """Return the kinds with the old and the new schemas, once both are served."""
     documents = [definition("Former", False), definition("Newer", True)]
     names = [document["metadata"]["name"] for document in documents]
     for document, name in zip(documents, names, strict=True):

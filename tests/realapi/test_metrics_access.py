@@ -44,7 +44,7 @@ class Site:
         return request_token(self.server.client, NAMESPACE, account)
 
     def config(self) -> SingleConfig:
-        """The kubeconfig of the manager's ServiceAccount."""
+        """Return the kubeconfig of the manager's ServiceAccount."""
         path = self.folder / "kubeconfig"
         ca = self.server.client.credentials.ca
         path.write_text(render_token_kubeconfig(self.server.url, ca, self.token("metrics-manager")))

@@ -96,7 +96,7 @@ infrastructure:
 
 @pytest.fixture(scope="module")
 def site(api: KubeClient) -> Iterator[KubeClient]:
-    """An API server that has the kinds of cert-manager and of the Prometheus Operator."""
+    """Return a client of an API server with the kinds of cert-manager and Prometheus Operator."""
     kinds = [(group, kind) for group, kinds in GROUPS.items() for kind in kinds]
     crds = [_crd(group, kind) for group, kind in kinds]
     for crd in crds:

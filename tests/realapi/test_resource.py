@@ -63,7 +63,7 @@ class Place:
         return [path.stem for path in (self.cloud / "resources").glob("*.json")]
 
     def created(self) -> list[str]:
-        """The resources that were ever created, once for each creation."""
+        """Return the resources that were ever created, once for each creation."""
         lines = (self.cloud / "journal.log").read_text().splitlines()
         return [line.rpartition(" ")[2] for line in lines if line.startswith("create resource ")]
 

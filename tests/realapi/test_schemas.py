@@ -89,7 +89,7 @@ TEXTS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def of(type: str | None, *optional: dict[str, Any], **needed: Any) -> st.SearchStrategy[Any]:
-    """Schemas of one type: what it needs, and some of what it may have."""
+    """Return schemas of one type, with all needed and some of the optional keywords."""
     keywords: dict[str, Any] = {}
     for part in optional:
         keywords |= part
@@ -159,7 +159,7 @@ def understood(text: str) -> Provider:
 
 
 def refusals(api: KubeClient, text: str) -> list[str]:
-    """What the API server has against the CRDs of a valid description."""
+    """Return the API server's errors about the CRDs of a valid description."""
     found = []
     for component in understood(text).components:
         for resource in component.resources:

@@ -36,7 +36,7 @@ _CONVERTING = (_ALONE, "--skip-crd-migration-phases=StorageVersionMigration,Clea
 def releases(
     request: pytest.FixtureRequest, new_server: NewServer, etcd: Etcd, tmp_path: Path
 ) -> Iterator[Releases]:
-    """A release with one API version is installed, on an API server of its own."""
+    """Return releases of which the one with a single API version is installed on its own server."""
     tools = required_toolbox("the tests on a real API server", ["k8s", core_module(default_core())])
     pki = Pki(tmp_path / "pki")
     server = new_server(request.node.originalname.replace("_", "-"), pki)

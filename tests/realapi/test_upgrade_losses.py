@@ -31,7 +31,7 @@ def _old() -> JSON:
 
 @pytest.fixture
 def installed(api: KubeClient) -> Iterator[JSON]:
-    """The CRD of the old release, established: until then even the scope may change."""
+    """Return the old release's CRD, once it is established; before that, even scope may change."""
     old = _old()
     upgraded(api, old)
     eventually(lambda: established(api, old["metadata"]["name"]))

@@ -68,7 +68,7 @@ class Live:
         return [(each["id"], each["message"]) for each in violations]
 
     def names(self) -> set[str]:
-        """CRDs of this module's group: those of other tests may still be on their way out."""
+        """Return CRDs of this module's group; those of other tests may still be in deletion."""
         items = self.client.request("GET", CRDS)["items"]
         names = {item["metadata"]["name"] for item in items}
         return {name for name in names if name.endswith(f".{GROUP}")}
@@ -90,7 +90,7 @@ def live(api_server: ApiServer, tmp_path: Path) -> Iterator[Live]:
 
 @pytest.fixture
 def installed(live: Live) -> Iterator[JSON]:
-    """The CRD of the release, which is in the cluster before and after."""
+    """Return the CRD of the release, which is installed in the cluster during the test."""
     with_crd(live.client, kind())
     yield live.client.request("GET", f"{CRDS}/{NAME}")
     live.client.request("DELETE", f"{CRDS}/{NAME}")

@@ -63,7 +63,7 @@ def workload(new_server: NewServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def secret(api: KubeClient) -> Iterator[JSON]:
-    """Of a cluster of its own; not created yet, and gone after the test."""
+    """Return a Secret of a new cluster; the Secret does not exist before or after the test."""
     name = f"cluster-{next(NUMBERS)}"
     found: JSON = {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Others who change, delete and make objects while these are migrated."""
+"""Other clients that change, delete and create objects while these are migrated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KIND = "HarbourMachine"
 
 
 class Unrest:
-    """A thread that goes from the last machine to the first one, in both versions by turns."""
+    """A thread that goes through the machines from last to first, in both versions by turns."""
 
     def __init__(self, releases: Releases, machines: int) -> None:
         self._client, self._releases = releases.client, releases
@@ -38,12 +38,12 @@ class Unrest:
         self.stop()
 
     def stop(self) -> None:
-        """What has been begun is brought to its end."""
+        """Finish the current change, and stop."""
         self._end.set()
         self._thread.join()
 
     def check(self) -> None:
-        """What was done has remained, and nothing else has happened."""
+        """Check that all changes are still in effect, and that nothing else has happened."""
         found = {obj["metadata"]["name"]: obj for obj in self._releases.objects(_KIND, NEW)}
         assert len(self._labelled) > 10
         assert len(self._deleted) > 10

@@ -46,7 +46,7 @@ class ServedGroup:
         eventually(lambda: self.part.ready, timeout=120)
 
     def turn(self, client: JSON) -> None:
-        """Let a client configuration name the address and the authority of this."""
+        """Set the address and the authority of this server in a client configuration."""
         path = client.pop("service")["path"]
         client["url"] = f"https://127.0.0.1:{self.part.port}{path}"
         client["caBundle"] = self.authority
@@ -87,7 +87,7 @@ class Webhook(ServedGroup):
         )
 
     def turn(self, crd: JSON) -> None:
-        """Let a CRD whose objects are converted name the address and the authority of this."""
+        """Set the address and the authority of this server in the CRD of a converted kind."""
         client = crd["spec"]["conversion"].get("webhook", {}).get("clientConfig")
         if client is not None:
             super().turn(client)

@@ -1,4 +1,4 @@
-"""What the author of a provider has done to it by the time that a contract ends."""
+"""The author's changes to a provider until its contract ends."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ SHARED = {"pyproject.toml", "Makefile", ".github/workflows/ci.yaml"}
 
 
 def work(folder: Path) -> None:
-    """Do all of it in a repository that was just generated."""
+    """Make all of the changes in a repository that was just generated."""
     for path, text in ADDED.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text.encode())

@@ -1,4 +1,4 @@
-"""A generated provider in a folder of its own, and capsmith run on it as people run it."""
+"""A generated provider in its own folder, and capsmith run on it as users run it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACME = ROOT / "examples/acme/provider.yaml"
 
 @dataclass(frozen=True)
 class Said:
-    """What a run said."""
+    """The output of a run."""
 
     code: int
     text: str
@@ -35,7 +35,7 @@ class Said:
 
     @property
     def findings(self) -> dict[str, str]:
-        """Id by file; the last one of each file."""
+        """Return the id of the last finding about each file."""
         return {finding["file"]: finding["id"] for finding in self.report["findings"]}
 
     @property
@@ -139,7 +139,7 @@ Change = Callable[[str, str, str], None]
 
 @pytest.fixture
 def change_blueprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Change:
-    """Another capsmith: later, and with other blueprints."""
+    """Return a function that simulates a later capsmith with other blueprints."""
     blueprints = tmp_path / "blueprints"
     shutil.copytree(Path(str(resources.blueprints())), blueprints)
     for module in ("plan", "build", "preconditions", "update", "up_to_date", "doctor"):

@@ -219,7 +219,7 @@ class Trial:
         assert self._trees[scenario.before] != self._trees[scenario.after]
 
     def at(self, number: int, fault: str) -> bool:
-        """Whether there was an event ``number`` for ``fault`` to meet."""
+        """Try a fault at an event; return whether there was an event with this number."""
         folder = self._at(f"try-{number}-{fault}")
         if self._at(self._scenario.before).exists():
             shutil.copytree(self._at(self._scenario.before), folder)

@@ -19,7 +19,7 @@ GROWING = {"open", "os.mkdir", "os.rename"}
 
 
 def dies(action: Callable[[], object], when: When, fault: str) -> bool:
-    """Run ``action`` in a fork that meets ``fault`` at one event; whether it came to that."""
+    """Run ``action`` in a fork that meets ``fault`` at one event; return whether it did."""
     child = os.fork()
     if not child:
         os._exit(_run(action, when, fault))

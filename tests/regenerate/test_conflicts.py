@@ -17,7 +17,7 @@ UNFINISHED = ".capsmith/unfinished"
 
 @pytest.fixture
 def conflicting(provider: Provider) -> Provider:
-    """Both sides have another description; capsmith also has a new field, and one kind less."""
+    """Return a provider that both sides changed, with one new field and one kind less."""
     line = next(
         line for line in provider.path(SHARED).read_text().splitlines() if "description" in line
     )
@@ -29,7 +29,7 @@ def conflicting(provider: Provider) -> Provider:
 
 
 def resolve(provider: Provider, path: str = SHARED) -> None:
-    """Take one's own side of every conflict."""
+    """Choose the author's side of every conflict."""
     lines, ours = [], True
     for line in provider.path(path).read_text().splitlines(keepends=True):
         if line.startswith(("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")):

@@ -61,7 +61,7 @@ TEMPLATE = "templates/cluster-template.yaml"
 
 
 def hands(plan: dict[str, Any], path: str) -> set[str]:
-    """When the author has to do something about a file."""
+    """Return the stages in which the author must change a file."""
     return {
         hand["when"]
         for hand in plan["byHand"]
@@ -70,7 +70,7 @@ def hands(plan: dict[str, Any], path: str) -> set[str]:
 
 
 def own_versions(provider: Provider) -> set[str]:
-    """API versions of the provider's objects in samples and templates."""
+    """Return the API versions of the provider's objects in samples and templates."""
     return {
         str(document["apiVersion"]).rpartition("/")[2]
         for folder in ("templates", "config/samples")

@@ -46,7 +46,7 @@ def crd(provider: Provider) -> dict[str, Any]:
 
 
 def upgraded(provider: Provider, *arguments: str) -> dict[str, Any]:
-    """The plan that a command told, which was carried out and leaves nothing to do."""
+    """Run a command that succeeds and leaves nothing to do, and return the plan that it reports."""
     said = provider.update(*arguments)
     assert said.code == 0, said.text
     assert provider.update("--check").code == 0
@@ -91,7 +91,7 @@ def test_in_stages(old: Provider) -> None:
 
 
 def labels(provider: Provider) -> dict[str, str]:
-    """API versions by contract; that of a contract of before is empty, so that it is cleared."""
+    """Return the API versions by contract; empty for a former contract, so that it is cleared."""
     prefix = "cluster.x-k8s.io/v"
     found = crd(provider)["metadata"]["labels"]
     return {k[len(prefix) - 1 :]: v for k, v in found.items() if k.startswith(prefix)}
@@ -229,7 +229,7 @@ def test_a_description_with_mistakes(old: Provider) -> None:
 
 
 def conflict(provider: Provider) -> Said:
-    """An edit of the author's where the upgrade writes too."""
+    """Return the result of an upgrade that conflicts with an edit of the author."""
     provider.edit(WORKFLOW, "VERSION=v0.1.0\n", "VERSION=v0.1.0  # mine\n")
     return provider.update(*BOTH)
 

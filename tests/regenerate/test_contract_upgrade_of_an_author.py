@@ -26,7 +26,7 @@ def quay(tmp_path: Path) -> Provider:
 
 @pytest.fixture
 def workers(tmp_path: Path) -> Provider:
-    """The same without its control plane, whose objects nothing would convert in place."""
+    """Return the provider without its control plane, whose objects nothing converts in place."""
     text = re.sub(r"(?m)^controlPlane:\n(  .*\n)+", "", SPEC.read_text())
     return worked_on(tmp_path / "quay", text)
 
@@ -47,7 +47,7 @@ def worked_on(folder: Path, spec: str) -> Provider:
 
 
 def authors(provider: Provider) -> dict[str, bytes]:
-    """All that the author wrote: edited scaffolds, and what capsmith never wrote."""
+    """Return everything that the author wrote: edited scaffolds and added files."""
     lock = Lock.load(provider.path(".capsmith/lock.yaml").read_text(), "lock")
     edited = {
         path
@@ -66,7 +66,7 @@ def authors(provider: Provider) -> dict[str, bytes]:
 
 
 def check_edits(provider: Provider) -> None:
-    """Shared files contain what the author added."""
+    """Check that shared files contain what the author added."""
     for path in SHARED:
         for old, new in REPLACED[path]:
             added = new.replace(old, "")
@@ -74,7 +74,7 @@ def check_edits(provider: Provider) -> None:
 
 
 def check_alive(provider: Provider, scratch: Path) -> None:
-    """The repository's own tests and tools, and what is released."""
+    """Run the repository's own tests and tools, and check its release."""
     repository = Repository(provider.folder, scratch)
     passed = re.search(
         r"(\d+) passed", repository.python("-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -91,7 +91,7 @@ def check_alive(provider: Provider, scratch: Path) -> None:
 
 
 def check_release(provider: Provider, scratch: Path, out: Path) -> None:
-    """The newest series can be released, without a warning."""
+    """Check that the newest series can be released without a warning."""
     releases = yaml.safe_load(provider.path("provider.yaml").read_text())["releases"]
     version = f"{max(releases, key=lambda name: int(name.partition('.')[2]))}.0"
     output = Repository(provider.folder, scratch).run(

@@ -33,7 +33,7 @@ def former(request: pytest.FixtureRequest, tmp_path: Path) -> Provider:
 
 @pytest.fixture(scope="module", params=NAMES)
 def updated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Provider:
-    """A repository that was brought over; tests do not change it."""
+    """Return a repository that was updated to this release; tests do not change it."""
     provider = unpacked(request.param, tmp_path_factory.mktemp("updated") / "repository")
     _command(provider, "update")
     return provider

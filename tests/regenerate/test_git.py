@@ -41,14 +41,14 @@ def commit(folder: Path) -> None:
 
 @pytest.fixture
 def changed(provider: Provider) -> Provider:
-    """There is something to update."""
+    """Return a provider that has something to update."""
     provider.edit("provider.yaml", "size: string!", "size: string!\n      rack: string")
     return provider
 
 
 @pytest.fixture
 def committed(provider: Provider) -> Provider:
-    """A repository of its own, in which only provider.yaml differs from what is committed."""
+    """Return a git repository in which only provider.yaml has uncommitted changes."""
     git(provider.folder, "init", "--quiet")
     commit(provider.folder)
     provider.edit("provider.yaml", "size: string!", "size: string!\n      rack: string")

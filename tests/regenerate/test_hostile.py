@@ -18,7 +18,7 @@ LOCK = ".capsmith/lock.yaml"
 
 @pytest.fixture
 def outside(provider: Provider) -> Path:
-    """A folder beside the provider, which must stay as it is."""
+    """Return a folder next to the provider's, which must not change."""
     folder = provider.folder.parent / "outside"
     folder.mkdir()
     (folder / "precious").write_text("precious")

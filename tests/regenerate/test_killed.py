@@ -27,7 +27,7 @@ MODEL = "src/cluster_api_provider_acme/_generated/api/acme_machine.py"
 
 @pytest.fixture
 def changed(provider: Provider) -> Provider:
-    """There is something to update."""
+    """Return a provider that has something to update."""
     provider.edit("provider.yaml", "AcmeMachine", "AcmeServer")
     provider.append("provider.yaml", "dependencies: [requests]\n")
     return provider

@@ -46,7 +46,7 @@ def name(provider: Provider) -> None:
 
 @pytest.fixture
 def overlaid(provider: Provider) -> Provider:
-    """A provider whose description names an overlay, up to date."""
+    """Return an up-to-date provider whose description names an overlay."""
     lay(provider.path("company"), FILES)
     name(provider)
     assert provider.update().code == 0

@@ -27,7 +27,7 @@ GUIDE = "CONTRIBUTING.md"
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later release of capsmith, whose runtime has one line more."""
+    """Simulate a later release of capsmith, whose runtime has one more line."""
     now = load_runtime_library()
     path = MODULE.removeprefix(f"{FOLDER}/")
     sources = {**now.sources, path: now.sources[path] + "# later\n"}

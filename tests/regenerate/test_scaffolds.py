@@ -23,7 +23,7 @@ def locked(provider: Provider, path: str) -> dict[str, str]:
 
 
 def change_code(change_blueprint: Change) -> None:
-    """A release of capsmith in which a method of the simulated cloud has another name."""
+    """Simulate a release of capsmith that renames a method of the simulated cloud."""
     for name in ("cloud.py", "controllers/__resource__.infra_machine.py"):
         change_blueprint(f"project/src/__package__/{name}.jinja", "find_server", "look_up_server")
 

@@ -28,12 +28,12 @@ DECLINED = {"NimbusServerTemplate": frozenset({"CRD-10", "CRD-11"})}
 
 
 def left_out(component: str) -> frozenset[str]:
-    """The rules of level MAY that a generated component of that type does not take up."""
+    """Return the rules of level MAY that a generated component of a type does not follow."""
     return LEFT_OUT.get(component, frozenset())
 
 
 def declined(message: str) -> frozenset[str]:
-    """Advice that the example ``everything`` declines for a kind, as imported ones do."""
+    """Return the advice that the example ``everything`` declines for a kind, as imports do."""
     kind, _, _ = message.replace(":", " ").partition(" ")
     return DECLINED.get(kind, frozenset())
 
@@ -62,12 +62,12 @@ class Case:
         return (self.folder / "findings.txt").read_text()
 
     def findings(self, side: str) -> list[Finding]:
-        """The findings of the case's own rule on one side."""
+        """Return the findings of the case's own rule on one side."""
         found = evaluate_manifests(read(self.folder / side), self.contract)
         return [finding for finding in found if finding.id == self.rule.id]
 
     def actual(self) -> str:
-        """What findings.txt has to say."""
+        """Return the content that findings.txt must have."""
         return "".join(
             f"{f.location.file}:{f.location.line} {f.severity} {f.id} {f.message}\n"
             for f in self.findings("bad")

@@ -57,7 +57,7 @@ def no_cached_secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def runtime_folder() -> Path:
-    """What PYTHONPATH has to name for a process that uses the runtime."""
+    """Return the folder that PYTHONPATH must name for a process that uses the runtime."""
     return Path(capsmith_runtime.__file__).parents[1]
 
 
@@ -89,7 +89,7 @@ def namespace(api: Api) -> str:
 
 @pytest.fixture
 def kubeconfig(api: Api, proxy: FaultProxy, tmp_path: Path) -> Path:
-    """Through the proxy, as the operator's ServiceAccount."""
+    """Return a kubeconfig that reaches the API server through the proxy, as the operator."""
     path = tmp_path / "kubeconfig"
     path.write_text(api.kubeconfig(proxy.url, api.new_token()))
     return path
@@ -99,6 +99,6 @@ def kubeconfig(api: Api, proxy: FaultProxy, tmp_path: Path) -> Path:
 def site(
     api: Api, kubeconfig: Path, namespace: str, runtime_folder: Path, tmp_path: Path
 ) -> Iterator[Site]:
-    """A place for operators of their own, which end with the test."""
+    """Return a site for the test's own operators, which are stopped after it."""
     with stopped(Site(api, namespace, kubeconfig, runtime_folder, tmp_path)) as made:
         yield made

@@ -42,13 +42,13 @@ class Carrier:
 
 
 def blueprints(root: Path = ROOT) -> tuple[BlueprintEntry, ...]:
-    """The rows of the manifest."""
+    """Return the rows of the manifest."""
     file = root / "blueprints" / "manifest.yaml"
     return load_manifest(file.read_text(encoding="utf-8"), str(file))
 
 
 def carriers(root: Path = ROOT) -> dict[str, list[Carrier]]:
-    """By rule id, in order of sources."""
+    """Return the carriers of each rule by rule id, in the order of sources."""
     targets = _targets(root)
     found: dict[str, set[Carrier]] = defaultdict(set)
     for source, of_source in targets.items():

@@ -36,7 +36,7 @@ class Placed:
 
 
 def catalogue(root: Path = ROOT) -> dict[str, Placed]:
-    """All rules by id, in order; fails for one whose line is not found."""
+    """Return all rules by id, in order; fail if a rule's line is not found."""
     schemas = root / "schemas"
     places = {
         found[1]: Place(file.relative_to(root).as_posix(), number)

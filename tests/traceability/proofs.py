@@ -1,4 +1,4 @@
-"""What proves a rule: its check's cases and generated repositories, refusals, and tests."""
+"""The proofs of a rule: cases of its check, generated repositories, refusals and tests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _REFUSED = re.compile(rf"\b(?:error|warning) ({RULE_ID}):")
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that speaks for one rule."""
+    """All evidence for one rule."""
 
     cases: tuple[str, ...] = ()
     """Folders below tests/rules: what keeps the rule, what breaks it."""
@@ -49,12 +49,12 @@ class Evidence:
 
     @property
     def checked(self) -> bool:
-        """Whether the check is proven to see a breach, and generated repositories have none."""
+        """Return whether the check finds a violation, and generated repositories have none."""
         return bool(self.cases) and bool(self.repositories)
 
     @property
     def complete(self) -> bool:
-        """Whether the rule is proven."""
+        """Return whether the rule is proven."""
         return self.checked or bool(self.refusals) or bool(self.claims)
 
 
@@ -69,7 +69,7 @@ class _Gathered:
 def evidence(
     rules: Mapping[str, Rule], claims: tuple[Claim, ...], root: Path = ROOT
 ) -> dict[str, Evidence]:
-    """By rule id."""
+    """Return the evidence for each rule, by rule id."""
     checks, refused = _check_cases(root), _refusals(root)
     held = {id: _repositories(rule) for id, rule in rules.items() if rule.check is not None}
     return {

@@ -37,7 +37,7 @@ class Reasons:
         return tuple(reason for reason in self.reasons if reason.covers(rule))
 
     def mistakes(self, rules: Mapping[str, Rule], proven: frozenset[str]) -> list[str]:
-        """Reasons for what is no rule, what is proven by now, and what has one already."""
+        """Return messages about reasons for unknown or proven rules, and about repeated ones."""
         found = []
         for reason in self.reasons:
             for id in reason.rules:
@@ -60,7 +60,7 @@ class Reasons:
 
 
 def read_reasons(folder: Path = HERE) -> Reasons:
-    """Fails for anything but a list of reasons; awaited.yaml need not be there."""
+    """Read the reasons; fail unless they are a list. awaited.yaml may be missing."""
     entries = yaml.safe_load((folder / "unproven.yaml").read_text(encoding="utf-8"))
     awaited = folder / "awaited.yaml"
     ids = yaml.safe_load(awaited.read_text(encoding="utf-8")) if awaited.exists() else []

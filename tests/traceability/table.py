@@ -39,7 +39,7 @@ class Table:
 
 
 def table(root: Path = ROOT, reasons_folder: Path = HERE) -> Table:
-    """Gather it all."""
+    """Collect all rows and errors."""
     placed = catalogue(root)
     rules = {id: each.rule for id, each in placed.items()}
     read = read_claims(root)
@@ -67,7 +67,7 @@ def table(root: Path = ROOT, reasons_folder: Path = HERE) -> Table:
 
 
 def missing(rows: tuple[Row, ...]) -> list[str]:
-    """Rules that nothing proves and nobody explains."""
+    """Return a message about each rule that has neither a proof nor a reason."""
     return [
         f"{row.place}: {row.rule.id} ({row.rule.title}) has neither a proof nor a reason"
         for row in rows

@@ -49,7 +49,7 @@ class Components:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """All folders, each named by what it is made of."""
+        """Return all folders, each named after the digest of its inputs."""
         return (self.kubernetes, self.servers, self.containerd, self.flannel)
 
 

@@ -70,7 +70,7 @@ class Hypervisor:
         return self._names("pool-list", "--all")
 
     def leases(self) -> list[str]:
-        """Files of dnsmasq, which has one for each network."""
+        """Return the files of dnsmasq, which has one for each network."""
         folder = Path("/var/lib/libvirt/dnsmasq")
         return sorted(path.name for path in folder.glob("*.status"))
 
@@ -80,12 +80,12 @@ class Hypervisor:
         self.virsh("pool-start", "default")
 
     def console(self, domain: str) -> str:
-        """What a machine has written to its serial console."""
+        """Return what a machine has written to its serial console."""
         found = sorted(self.folder.parent.glob(f"*/machines/*/{domain}-console.log"))
         return found[0].read_text(errors="replace") if found else ""
 
     def memory_mib(self) -> dict[str, int]:
-        """Resident memory of QEMU by domain."""
+        """Return QEMU's resident memory in MiB by domain."""
         return {name: _resident_mib(name) for name in self.domains()}
 
     def _names(self, *command: str) -> list[str]:
@@ -100,23 +100,23 @@ class Machines(SimulatedCloud):
         self._hypervisor = hypervisor
 
     def servers(self, cluster: str | None = None) -> list[Server]:
-        """All domains: there is one cluster."""
+        """Return all domains; there is only one cluster."""
         found = self._hypervisor.domains()
         titles = {name: self._hypervisor.virsh("desc", name, "--title").strip() for name in found}
         return [Server(name, titles[name].partition("/")[2], "", "", None) for name in found]
 
     def clusters(self) -> list[CloudCluster]:
-        """Networks, and pools except that of the images."""
+        """Return networks, and all pools except the images' one."""
         names = [*self._hypervisor.networks(), *self._hypervisor.pools()]
         return [CloudCluster(name, name) for name in names if name != "default"]
 
     def journal(self) -> list[Event]:
-        """libvirt keeps none."""
+        """Return an empty list, because libvirt keeps no journal."""
         return []
 
 
 def wait_gone(hypervisor: Hypervisor) -> None:
-    """Until there is no domain, no network, no lease, and no pool but that of the images."""
+    """Wait until no domain, network or lease is left, and no pool except that of the images."""
 
     def gone() -> bool:
         assert hypervisor.domains() == []

@@ -240,7 +240,7 @@ def test_a_release_that_cannot_be_read_has_its_reason(tmp_path: Path, mirrors: P
 
 @pytest.fixture
 def github() -> Iterator[str]:
-    """The address of a server that answers as GitHub does."""
+    """Return the address of a server that responds as GitHub does."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

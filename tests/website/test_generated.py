@@ -22,7 +22,7 @@ def pages() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def rows(pages: dict[str, str]) -> list[tuple[str, str, str]]:
-    """The id, the severities and the meaning of each finding on its page."""
+    """Return the id, the severities and the meaning of each finding on its page."""
     row = re.compile(r'^\| <a id="([\w-]+)"></a>`\1` \| ([\w, ]+) \| (.*) \|$', re.MULTILINE)
     return row.findall(pages["reference/findings.md"])
 

@@ -41,7 +41,7 @@ def _docstring(text: str) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with all programs among its tests."""
+    """Return a repository that has all programs among its tests."""
     folder = tmp_path_factory.mktemp("pages") / "acme"
     report = generate(_HERE / "acme.yaml", folder)
     assert report.exit_code == 0, report.findings

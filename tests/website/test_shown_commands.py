@@ -50,7 +50,7 @@ def steps(block: Block) -> list[Step]:
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The generated repositories of the examples that blocks are run in."""
+    """Return the generated repositories of the examples in which blocks are run."""
     names = {shown.entry["run"]["in"] for shown in declared("run") if "in" in shown.entry["run"]}
     folder = tmp_path_factory.mktemp("examples")
     for name in names:

@@ -12,12 +12,12 @@ from .manifests import BOOTSTRAP_API
 
 
 def bootstrap_data(cluster: str, machine: str) -> str:
-    """What a machine gets as user data; tests look for it in the simulated cloud."""
+    """Return a machine's user data, which tests look for in the simulated cloud."""
     return f"#fake-config\ncluster: {cluster}\nmachine: {machine}\n"
 
 
 def pool_data(cluster: str, pool: str, version: str) -> str:
-    """What each machine of a pool gets; the kubelet helper finds its version there."""
+    """Return the user data of a pool's machines, in which the fake kubelet finds the version."""
     return f"{bootstrap_data(cluster, pool)}version: {version}\n"
 
 

@@ -25,7 +25,7 @@ _MANAGER = "fake-control-plane"
 
 
 def kubeconfig_secret(cluster: str, namespace: str, kubeconfig: str) -> JSON:
-    """The Secret through which core reaches the workload cluster."""
+    """Return the Secret through which core reaches the workload cluster."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -40,12 +40,12 @@ def kubeconfig_secret(cluster: str, namespace: str, kubeconfig: str) -> JSON:
 
 
 def ca_key(cluster: str) -> str:
-    """The private key of a cluster's CA: a text that tests look for."""
+    """Return the private key of a cluster's CA: a text that tests look for."""
     return f"private key of {cluster}"
 
 
 def ca_secret(cluster: str, namespace: str) -> JSON:
-    """The Secret in which bootstrap providers look for a cluster's CA."""
+    """Return the Secret in which bootstrap providers look for a cluster's CA."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

@@ -19,7 +19,7 @@ _REVISION_CHARS = 5
 
 
 def is_outdated(machine: JSON, control_plane: JSON, infrastructure: JSON) -> bool:
-    """Does the Machine come from another template or version than wanted now?"""
+    """Return whether a Machine has another template or version than the control plane requires."""
     template = machine["metadata"].get("annotations", {}).get(_TEMPLATE)
     return bool(
         template != infrastructure["name"]
@@ -28,7 +28,7 @@ def is_outdated(machine: JSON, control_plane: JSON, infrastructure: JSON) -> boo
 
 
 def name_of_new(control_plane: JSON, infrastructure: JSON, taken: set[str]) -> str:
-    """The first free name of this revision: a helper that is restarted comes to the same."""
+    """Return the first unused name of this revision, the same after a restart of the helper."""
     text = f"{infrastructure['name']}/{control_plane['spec']['version']}"
     revision = hashlib.sha256(text.encode()).hexdigest()[:_REVISION_CHARS]
     base = f"{control_plane['metadata']['name']}-{revision}"
@@ -36,7 +36,7 @@ def name_of_new(control_plane: JSON, infrastructure: JSON, taken: set[str]) -> s
 
 
 def spread(zones: list[str], machines: list[JSON], count: int) -> list[str | None]:
-    """A zone for each of `count` new Machines, always the one with the fewest."""
+    """Return zones for `count` new Machines, each time the one with the fewest Machines."""
     used = [machine["spec"].get("failureDomain") for machine in machines]
     chosen: list[str | None] = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Status of a FakeControlPlane, computed whole from its Machines."""
+"""The status of a FakeControlPlane, computed entirely from its Machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect
 def status_of(
     dialect: Dialect, control_plane: JSON, infrastructure: JSON, machines: list[JSON]
 ) -> JSON:
-    """All of the status; nothing in it depends on what was there before but times and flags."""
+    """Return the whole status; only times and flags depend on the previous status."""
     old = control_plane.get("status", {})
     ready = [each for each in machines if "nodeRef" in each.get("status", {})]
     # The API server is up as soon as one machine is. Waiting for its Node would be a deadlock:
@@ -51,7 +51,7 @@ def status_of(
 
 
 def up_to_date_condition(machine: JSON, control_plane: JSON, infrastructure: JSON) -> JSON | None:
-    """The condition that core expects from the owner of a Machine; None if it is there."""
+    """Return the condition that core expects from a Machine's owner; None if it is set."""
     state = not is_outdated(machine, control_plane, infrastructure)
     existing = machine.get("status", {}).get("conditions", [])
     wanted = _condition("UpToDate", state, existing)

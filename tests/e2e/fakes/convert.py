@@ -23,7 +23,7 @@ _KINDS = {
 
 
 def without_kubeadm(documents: list[JSON]) -> list[JSON]:
-    """The same documents with helper kinds."""
+    """Return the documents with kubeadm's kinds replaced by the helper kinds."""
     return [cast(JSON, _converted(document)) for document in documents]
 
 

@@ -1,4 +1,4 @@
-"""What the two contract versions spell differently, in one place."""
+"""The differences between the two contract versions, in one place."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class Dialect:
 
     @property
     def core(self) -> str:
-        """API version of Cluster, Machine and their kin."""
+        """Return the API version of Cluster, Machine and core's other kinds."""
         return f"{CORE_GROUP}/{self.contract}"
 
     @property
     def kinds_of_bootstrap(self) -> set[tuple[str, str]]:
-        """API version and kind of what the helper bootstrap provider depends on."""
+        """Return API versions and kinds that the helper bootstrap provider depends on."""
         return {(BOOTSTRAP_API, "FakeConfig"), (self.core, "Cluster"), (self.core, "MachinePool")}
 
     @property
     def kinds_of_control_plane(self) -> set[tuple[str, str]]:
-        """API version and kind of what the helper control plane provider depends on."""
+        """Return API versions and kinds that the helper control plane provider depends on."""
         own = (CONTROL_PLANE_API, "FakeControlPlane")
         return {own, (self.core, "Cluster"), (self.core, "Machine")}
 
     def reference(self, obj: JSON) -> JSON:
-        """A reference as core's specs have it."""
+        """Return a reference to an object in the format of core's specs."""
         name = obj["metadata"]["name"]
         if self.contract == "v1beta2":
             group = obj["apiVersion"].partition("/")[0]
@@ -51,12 +51,12 @@ class Dialect:
         }
 
     def resolve(self, client: KubeClient, reference: JSON) -> tuple[str, str, str]:
-        """API version, kind and name that a reference means."""
+        """Return the API version, kind and name to which a reference points."""
         version = reference.get("apiVersion") or client.preferred_version(reference["apiGroup"])
         return version, reference["kind"], reference["name"]
 
     def machine_infrastructure(self, control_plane: JSON) -> JSON:
-        """The reference to the machine template inside a control plane object."""
+        """Return a control plane's reference to its machine template."""
         template: JSON = control_plane["spec"]["machineTemplate"]
         # Templates of an older contract keep their shape whatever the core.
         holder: JSON = template.get("spec", template)
@@ -70,7 +70,7 @@ class Dialect:
         return bool(status.get("infrastructureReady"))
 
     def control_plane_zones(self, cluster: JSON) -> list[str]:
-        """Names of the failure domains in which control plane machines may be."""
+        """Return the names of the failure domains for control plane machines."""
         found = cluster.get("status", {}).get("failureDomains") or []
         if self.contract == "v1beta1":
             found = [{"name": name, **domain} for name, domain in dict(found).items()]
@@ -86,13 +86,13 @@ class Dialect:
 
 
 def is_paused(cluster: JSON, obj: JSON) -> bool:
-    """Pausing as every provider has to understand it."""
+    """Return whether every provider must leave the object alone."""
     annotations = obj["metadata"].get("annotations", {})
     return bool(cluster["spec"].get("paused")) or PAUSED in annotations
 
 
 def owner(obj: JSON, kind: str) -> JSON | None:
-    """The owner reference of that core kind, if any."""
+    """Return the owner reference to a core kind; None if there is none."""
     references = obj["metadata"].get("ownerReferences", [])
     for reference in references:
         group = reference["apiVersion"].partition("/")[0]
@@ -103,7 +103,7 @@ def owner(obj: JSON, kind: str) -> JSON | None:
 
 
 def owner_reference(obj: JSON, *, controller: bool = False) -> JSON:
-    """A reference to put into `metadata.ownerReferences` of something that `obj` owns."""
+    """Return an entry for the `metadata.ownerReferences` of an object that `obj` owns."""
     reference = {
         "apiVersion": obj["apiVersion"],
         "kind": obj["kind"],
@@ -114,5 +114,5 @@ def owner_reference(obj: JSON, *, controller: bool = False) -> JSON:
 
 
 def key(obj: JSON) -> tuple[str, str]:
-    """Namespace and name."""
+    """Return namespace and name of an object."""
     return obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -42,7 +42,7 @@ class SimulatedCloud:
 
     @property
     def faults(self) -> Path:
-        """The file that the provider's clients read at each call; no faults while it is missing."""
+        """Return the path of the file of faults, which clients read at each call."""
         return self.folder / "faults"
 
     @contextmanager
@@ -71,14 +71,14 @@ class SimulatedCloud:
         return [CloudCluster(data["id"], data["name"]) for data in self._read("clusters")]
 
     def resources(self) -> list[str]:
-        """The ids of what kinds that implement Resource have created."""
+        """Return the ids of the resources that kinds implementing Resource have created."""
         return [data["id"] for data in self._read("resources")]
 
     def journal(self) -> list[Event]:
-        """Every creation and deletion since the cloud began, in order.
+        """Return every creation and deletion since the cloud began, in order.
 
-        A line is written after what it tells of, and who is killed in between never writes it:
-        then what exists, or no longer exists, shows it.
+        A line is written after the action that it records. If a process was killed in
+        between, the existing files show the action instead.
         """
         path = self.folder / "journal.log"
         text = path.read_text() if path.exists() else ""

@@ -1,4 +1,4 @@
-"""Where a manager that is called listens as a process, and with which certificate."""
+"""The address and certificate of a manager's webhooks when the manager runs as a process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _HOST = "127.0.0.1"
 
 
 class HookServing:
-    """In the place of Service, cert-manager and the mounted Secret."""
+    """Replacement for the Service, cert-manager and the mounted Secret."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def flags(self) -> list[str]:
-        """What tells the extension so: a port that is free now, as a new Pod has a new address."""
+        """Return the flags for a port that is free now; a new Pod would have a new address, too."""
         port = free_port()
         return [
             f"--webhook-host={_HOST}",
@@ -30,7 +30,7 @@ class HookServing:
         ]
 
     def renew(self) -> bytes:
-        """Another certificate of another authority; returns that, as PEM."""
+        """Issue a certificate from another authority; return the authority's in PEM."""
         self.folder.mkdir(parents=True, exist_ok=True)
         authority = trustme.CA()
         issued = authority.issue_cert(_HOST)
@@ -41,9 +41,10 @@ class HookServing:
 
 
 class ConversionServing:
-    """As above, for a manager by which the API server has objects converted.
+    """Like HookServing, for a manager that converts objects for the API server.
 
-    The port is chosen early: the CustomResourceDefinitions name it before the manager starts.
+    The port is chosen early, because the CustomResourceDefinitions name it before the manager
+    starts.
     """
 
     def __init__(self, folder: Path, pki: Pki) -> None:
@@ -54,7 +55,7 @@ class ConversionServing:
         self.port = free_port()
 
     def flags(self) -> list[str]:
-        """What tells the manager so."""
+        """Return the flags for the address and the certificate."""
         return [
             f"--webhook-host={_HOST}",
             f"--webhook-port={self.port}",

@@ -1,4 +1,4 @@
-"""What the log of a manager tells of how it fared."""
+"""Problems that the log of a manager reports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _GOOD_REASON = re.compile(r"LeadershipLost|CoreVersionChangedError")
 
 
 def complaints(log: str) -> list[str]:
-    """Lines that a manager in order never writes: refusals and bugs.
+    """Return the lines about refusals and bugs, which a working manager never writes.
 
-    The trace below an end for a good reason is none.
+    The traceback of an end with a good reason is not included.
     """
     return [
         line
@@ -27,7 +27,7 @@ def complaints(log: str) -> list[str]:
 
 
 def bad_ends(log: str) -> list[str]:
-    """Lines that tell of an end that was of the manager's own making."""
+    """Return the lines about an end that the manager itself caused."""
     ends = [entry[0] for entry in _entries(log) if _END in entry[0]]
     return [line for line in ends if not _GOOD_REASON.search(line)]
 

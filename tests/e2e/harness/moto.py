@@ -27,7 +27,7 @@ _TERMINATED = ("shutting-down", "terminated")
 
 
 class MotoCloud(SimulatedCloud):
-    """EC2 as a simulated cloud; it forgets no instance, so that it is its own journal."""
+    """EC2 as a simulated cloud; it never forgets an instance, so it is its own journal."""
 
     def __init__(self, folder: Path, images: Path, region: str) -> None:
         """`images` describes the AMIs that exist."""
@@ -42,7 +42,7 @@ class MotoCloud(SimulatedCloud):
 
     @property
     def url(self) -> str:
-        """The endpoint of all services."""
+        """Return the endpoint of all services."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
@@ -55,7 +55,7 @@ class MotoCloud(SimulatedCloud):
         return [server for server in found if cluster is None or server.cluster == cluster]
 
     def clusters(self) -> list[CloudCluster]:
-        """Whatever else there is that a provider made."""
+        """Return everything else that a provider created."""
         ec2, own = self._ec2, _OWNED
         ids = [each["VpcId"] for each in ec2.describe_vpcs(Filters=own)["Vpcs"]]
         ids += [each["SubnetId"] for each in ec2.describe_subnets(Filters=own)["Subnets"]]
@@ -71,7 +71,7 @@ class MotoCloud(SimulatedCloud):
         return [CloudCluster(id, id) for id in ids]
 
     def security_groups(self) -> dict[str, set[str]]:
-        """The ids of a provider's security groups, each with those of its running instances."""
+        """Return the running instances of each of a provider's security groups, by id."""
         found = self._ec2.describe_security_groups(Filters=_OWNED)["SecurityGroups"]
         members: dict[str, set[str]] = {group["GroupId"]: set() for group in found}
         for instance in self._instances():
@@ -81,7 +81,7 @@ class MotoCloud(SimulatedCloud):
         return members
 
     def journal(self) -> list[Event]:
-        """Creations only; an instance is known by its owner, who must not have two."""
+        """Return the creations; an instance is named by its owner, which must not have two."""
         return [Event("create", "server", _tags(each)[OWNER_TAG]) for each in self._instances()]
 
     def terminate(self, server: Server) -> None:
@@ -89,7 +89,7 @@ class MotoCloud(SimulatedCloud):
         self._ec2.terminate_instances(InstanceIds=[server.id])
 
     def user_data(self, server: Server) -> str:
-        """What an instance gets at its first start."""
+        """Return the user data that an instance gets at its first start."""
         found = self._ec2.describe_instance_attribute(InstanceId=server.id, Attribute="userData")
         return gzip.decompress(b64decode(found["UserData"]["Value"])).decode()
 

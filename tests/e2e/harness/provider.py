@@ -56,20 +56,23 @@ class ProviderUnderTest:
 
     @property
     def out(self) -> Path:
-        """The release artefacts."""
+        """Return the folder of the release artefacts."""
         return self.repository / "out"
 
     @cached_property
     def parts(self) -> tuple[ReleaseComponent, ...]:
-        """What clusterctl installs from the repository, infrastructure first."""
+        """Return what clusterctl installs from the repository, infrastructure first."""
         return tuple(ReleaseComponent(self.out, type) for type in find_component_types(self.out))
 
     def has(self, type: str) -> bool:
-        """Whether the repository has a provider of a type (``control-plane``)."""
+        """Return whether the repository has a provider of a type such as ``control-plane``."""
         return any(part.type == type for part in self.parts)
 
     def part(self, type: str) -> ReleaseComponent:
-        """The provider of a type; LookupError if there is none."""
+        """Return the provider of a type.
+
+        Raises LookupError if there is none.
+        """
         for part in self.parts:
             if part.type == type:
                 return part
@@ -77,17 +80,17 @@ class ProviderUnderTest:
 
     @property
     def name(self) -> str:
-        """The name for clusterctl, the same for all types."""
+        """Return the name for clusterctl, the same for all types."""
         return self.parts[0].name
 
     @property
     def groups(self) -> set[str]:
-        """API groups of the provider's kinds."""
+        """Return the API groups of the provider's kinds."""
         return {crd["spec"]["group"] for crd in self.crds}
 
     @property
     def prerequisites(self) -> list[JSON]:
-        """What a user applies once for all clusters: samples of identities, for all namespaces."""
+        """Return what a user applies once: sample identities for all namespaces."""
         crds = self.part("infrastructure").crds if self.has("infrastructure") else []
         shared = {crd["spec"]["names"]["kind"] for crd in crds if not _namespaced(crd)}
         samples = sorted((self.repository / "config" / "samples").glob("*.yaml"))
@@ -101,32 +104,32 @@ class ProviderUnderTest:
 
     @property
     def namespace(self) -> str:
-        """Where the first manager is."""
+        """Return the namespace of the first manager."""
         return self.parts[0].namespace
 
     @property
     def label(self) -> str:
-        """What the first provider signs its writes with."""
+        """Return the field manager of the first provider's writes."""
         return self.parts[0].label
 
     @property
     def concurrency_variable(self) -> str:
-        """The variable of clusterctl for the flag --concurrency."""
+        """Return clusterctl's variable for the flag --concurrency."""
         return self.parts[0].concurrency_variable
 
     @property
     def namespaced_crds(self) -> list[JSON]:
-        """The kinds whose objects belong to a cluster."""
+        """Return the CRDs of kinds whose objects belong to a cluster."""
         return [crd for crd in self.crds if _namespaced(crd)]
 
     @property
     def crds(self) -> list[JSON]:
-        """The kinds of all parts."""
+        """Return the CRDs of all parts."""
         return [crd for part in self.parts for crd in part.crds]
 
     @property
     def bootstrap_kind(self) -> tuple[str, str] | None:
-        """API version and kind of its bootstrap configurations; None without any."""
+        """Return API version and kind of the bootstrap configurations; None if there are none."""
         for crd in self.part("bootstrap").crds if self.has("bootstrap") else []:
             spec = crd["spec"]
             if not spec["names"]["kind"].endswith("Template"):
@@ -136,12 +139,12 @@ class ProviderUnderTest:
 
     @property
     def components(self) -> list[JSON]:
-        """Everything that clusterctl installs for the first part."""
+        """Return everything that clusterctl installs for the first part."""
         return self.parts[0].components
 
     @property
     def topology_flavor(self) -> str:
-        """The flavor whose Cluster names a ClusterClass."""
+        """Return the flavor whose Cluster refers to a ClusterClass."""
         for path in sorted(self.out.glob("cluster-template-*.yaml")):
             if "topology:" in path.read_text():
                 return path.stem.removeprefix("cluster-template-")
@@ -169,9 +172,9 @@ class ProviderUnderTest:
 
 
 class Controllers:
-    """The provider's controllers against one management cluster, as their Deployment says.
+    """The provider's controllers, run against a management cluster as their Deployment specifies.
 
-    Only what a process among others on one machine cannot share is different.
+    Only what processes on one machine cannot share is different.
     """
 
     def __init__(
@@ -203,16 +206,16 @@ class Controllers:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What clusterctl has to be told about this process when it installs the provider."""
+        """Return clusterctl's variables for an installation with this process as its manager."""
         return {self.part.port_variable: str(self.conversion.port)} if self.conversion else {}
 
     def start(self) -> None:
-        """Start what is installed at this moment, with a token of its own ServiceAccount."""
+        """Start the installed release with a token of its own ServiceAccount."""
         self.launch()
         self.wait_ready()
 
     def launch(self) -> None:
-        """As `start`, without waiting: managers may have to wait for each other."""
+        """Start like `start`, without waiting: managers may have to wait for each other."""
         management, namespace = self._management, self.part.namespace
         launch = read_launch(management.client, namespace, self._name)
         self.user = f"system:serviceaccount:{namespace}:{launch.service_account}"
@@ -223,16 +226,16 @@ class Controllers:
         self.process.start()
 
     def wait_ready(self) -> None:
-        """Until its probes are satisfied."""
+        """Wait until the probes succeed."""
         for probe in self._probes:
             self.process.wait_ready(probe_http(probe))
 
     def wait_leading(self) -> None:
-        """Until it holds the lease: before that what it leaves alone says nothing."""
+        """Wait until the manager holds the lease; until then, its inaction proves nothing."""
         self.process.wait_ready(lambda: "\nleader 1.0\n" in self._metrics())
 
     def wait_calling(self, calls: int) -> None:
-        """Until as many calls of the author's code are running."""
+        """Wait until this many calls of the author's code are running."""
 
         def calling() -> bool:
             running = [float(each) for each in _CALLS.findall(self._metrics())]
@@ -241,7 +244,7 @@ class Controllers:
         self.process.wait_ready(calling)
 
     def complaints(self) -> list[str]:
-        """Lines of the log that a provider in order never writes: refusals and bugs."""
+        """Return log lines about refusals and bugs, which a working provider never writes."""
         return complaints(self._log())
 
     def _metrics(self) -> str:
@@ -251,7 +254,10 @@ class Controllers:
         self.process.kill()
 
     def stop(self) -> None:
-        """Raises ProcessError if the manager has ever ended for a reason of its own making."""
+        """Stop the manager.
+
+        Raises ProcessError if it has ever ended for a reason that it caused itself.
+        """
         self.process.stop()
         broken = bad_ends(self._log())
         if broken:

@@ -49,11 +49,11 @@ class Report:
         )
 
     def data(self) -> dict[str, Any]:
-        """All measurements, as they can be sent from process to process."""
+        """Return all measurements in a form that can be sent between processes."""
         return {"phases": self._phases, "processes": self._processes}
 
     def add(self, data: dict[str, Any]) -> None:
-        """Take over what another one has measured."""
+        """Add the measurements of another process."""
         self._phases += data.get("phases", [])
         self._processes += data.get("processes", [])
 
@@ -61,7 +61,7 @@ class Report:
         path.write_text(json.dumps(self.data(), indent=2) + "\n")
 
     def lines(self) -> list[str]:
-        """The report as text."""
+        """Return the report as text."""
         found = [
             f"{each['stack']:<14} {each['phase']:<44} {each['seconds']:>7.2f} s"
             + ("" if each["outcome"] == "ok" else "  FAILED")

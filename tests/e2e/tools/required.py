@@ -19,9 +19,10 @@ from tests.e2e.tools.prometheus import build_promtool
 def required_toolbox(
     tests: str, names: list[str] | None = None, progress: Progress = lambda text: None
 ) -> Toolbox:
-    """The tools of the named modules for `tests`, as people call them.
+    """Return the tools of the named modules; skip `tests`, a description for users, without them.
 
-    By default they are those of each change; `k8s` is the release of `KUBERNETES_SERIES`.
+    By default, these are the tools for every change; `k8s` is the release of
+    `KUBERNETES_SERIES`.
     """
     servers = kubernetes_module(KUBERNETES_SERIES)
     chosen = [servers if name == MODULE else name for name in names or default_modules()]
@@ -32,7 +33,7 @@ def required_toolbox(
 
 
 def required_promtool(tests: str) -> Path:
-    """The path of promtool for `tests`, as people call them."""
+    """Return the path of promtool; skip `tests`, a description for users, without it."""
     try:
         return build_promtool()
     except ToolsUnavailable as error:

@@ -17,7 +17,7 @@ Run = Callable[[Callable[[Keeping], Awaitable[None]]], None]
 
 @pytest.fixture
 def run(api_server: ApiServer) -> Run:
-    """Runs a test with a cluster of its own."""
+    """Return a function that runs a test with its own cluster."""
 
     def running(test: Callable[[Keeping], Awaitable[None]]) -> None:
         async def bounded() -> None:

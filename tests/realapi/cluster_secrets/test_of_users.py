@@ -20,7 +20,7 @@ OURS = "cluster.x-k8s.io/secret"
 
 
 def tls(pair: KeyPair) -> dict[str, bytes]:
-    """The data of a Secret with certificate and key."""
+    """Return the data of a Secret with certificate and key."""
     return {"tls.crt": pair.certificate, "tls.key": pair.key}
 
 

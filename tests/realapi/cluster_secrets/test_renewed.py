@@ -1,4 +1,4 @@
-"""Certificates and kubeconfigs of clusters: renewed in time, made anew when needed."""
+"""Certificates and kubeconfigs of clusters: renewed in time, and created again when needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TLS = "kubernetes.io/tls"
 
 
 def tls(pair: KeyPair) -> dict[str, bytes]:
-    """The data of a Secret with certificate and key."""
+    """Return the data of a Secret with certificate and key."""
     return {"tls.crt": pair.certificate, "tls.key": pair.key}
 
 

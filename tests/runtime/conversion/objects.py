@@ -18,7 +18,7 @@ DURATIONS = st.sampled_from(["", "0s", "5m0s", "1h30m0s", "300s", "1.5s", "90000
 
 
 def objects(schema: Mapping[str, Any]) -> Strategy:
-    """Values that the schema allows; optional keys come and go."""
+    """Return a strategy for values that the schema allows, with and without optional keys."""
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     if schema.get("x-kubernetes-int-or-string"):

@@ -19,7 +19,7 @@ ANNOTATIONS = st.sampled_from([None, {"mine": "1"}, {"mine": "1", "other": ""}])
 
 @st.composite
 def stored(draw: Any, version: str) -> dict[str, Any]:
-    """An object of any kind, also without spec or status."""
+    """Draw an object of any kind, possibly without spec or status."""
     kind = draw(st.sampled_from(KINDS))
     properties = schema(kind, version)["properties"]
     obj = named(kind, version)

@@ -156,7 +156,7 @@ PROVIDER = ProviderUnderTest(
 
 
 def environment() -> PoolMachinesEnvironment:
-    """A management cluster with one running cluster, and no pool with Machines yet."""
+    """Return a management cluster with a running cluster, and no pool with Machines yet."""
     Servers.existing.clear()
     return PoolMachinesEnvironment(
         PROVIDER,
@@ -169,7 +169,7 @@ def environment() -> PoolMachinesEnvironment:
 
 
 def group_environment() -> MachinePoolEnvironment:
-    """A management cluster with one running cluster, and no pool without Machines yet."""
+    """Return a management cluster with a running cluster, and no pool without Machines yet."""
     return MachinePoolEnvironment(
         PROVIDER,
         COMPONENT,

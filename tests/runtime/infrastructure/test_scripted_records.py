@@ -54,7 +54,7 @@ class TestRecords(ScriptedMachines):
 
     @pytest.fixture(autouse=True)
     def ids(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """External ids of the calls."""
+        """Return the external ids of the calls."""
         ids: list[str] = []
 
         def reconcile(self: object, cluster: InfraClusterScope[Any]) -> InfraClusterState:

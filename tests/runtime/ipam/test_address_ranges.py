@@ -25,7 +25,7 @@ NETWORKS = {4: st.integers(25, 32), 6: st.integers(121, 128)}
 
 @st.composite
 def entries(draw: st.DrawFn, version: int, least: int = 1) -> list[str]:
-    """Networks, ranges and single addresses among the first thousand."""
+    """Draw networks, ranges and single addresses among the first thousand addresses."""
     found = []
     base = BASES[version]
     for _ in range(draw(st.integers(least, 4))):

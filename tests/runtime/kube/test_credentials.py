@@ -20,7 +20,7 @@ REFUSED = failure(401, "Unauthorized")
 
 
 def revoke(proxy: FaultProxy, kubeconfig: Path) -> Injection:
-    """From now on the server refuses the token that is in the file now."""
+    """Make the server refuse the token that is in the file now."""
     text = kubeconfig.read_text()
     return proxy.inject(
         REFUSED, lambda request: request.headers["authorization"].removeprefix("Bearer ") in text

@@ -27,7 +27,7 @@ from tests.runtime.support.waiting import eventually
 
 @pytest.fixture
 def release() -> Iterator[threading.Event]:
-    """Ends hooks that hang, at the latest with the test."""
+    """Return an event that ends hanging hooks; it is set after the test at the latest."""
     event = threading.Event()
     yield event
     event.set()
@@ -47,7 +47,7 @@ def synchronous(value: int) -> int:
 
 
 def indirect(value: int) -> object:
-    """What a decorator makes of an asynchronous hook."""
+    """Return what a decorator may make of an asynchronous hook."""
     return asynchronous(value)
 
 

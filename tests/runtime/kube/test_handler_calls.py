@@ -19,7 +19,7 @@ from tests.runtime.support.waiting import eventually
 
 @pytest.fixture
 def release() -> Iterator[threading.Event]:
-    """Ends hooks that hang, at the latest with the test."""
+    """Return an event that ends hanging hooks; it is set after the test at the latest."""
     event = threading.Event()
     yield event
     event.set()
@@ -39,7 +39,7 @@ def synchronous(value: int) -> int:
 
 @pytest.fixture
 def in_pool(release: threading.Event) -> Any:
-    """An asynchronous hook whose thread of the event loop's executor hangs."""
+    """Return an asynchronous hook that hangs in a thread of the event loop's executor."""
 
     async def hook() -> None:
         asyncio.get_running_loop().set_default_executor(DaemonThreadPool(2))

@@ -37,7 +37,7 @@ OBJECTS = st.dictionaries(st.sampled_from("abc"), VALUES)
 
 
 def apply(target: Any, patch: Any) -> Any:
-    """RFC 7386, word for word."""
+    """Apply a merge patch exactly as RFC 7386 defines it."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -50,7 +50,7 @@ def apply(target: Any, patch: Any) -> Any:
 
 
 def without_empty(value: Any) -> Any:
-    """What is the same to Kubernetes: optional fields that are empty are not there."""
+    """Return a value without empty optional fields, which Kubernetes treats as absent."""
     if not isinstance(value, dict):
         return value
     inner = {name: without_empty(each) for name, each in value.items()}
@@ -58,7 +58,7 @@ def without_empty(value: Any) -> Any:
 
 
 def sent_values(patch: JSON) -> list[Any]:
-    """Everything that a patch sets, nested objects included; what lists hold is left out."""
+    """Return everything that a patch sets, including nested objects but not list items."""
     found: list[Any] = []
     for value in patch.values():
         found.append(value)

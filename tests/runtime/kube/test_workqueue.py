@@ -35,7 +35,7 @@ def on_a_queue(test: Test) -> Callable[[], None]:
 
 
 async def left(queue: Queue) -> list[str]:
-    """What is ready now, given back at once."""
+    """Return the keys that are ready now, and mark them as done."""
     found = []
     while len(queue):
         found.append(await queue.get())
@@ -45,7 +45,7 @@ async def left(queue: Queue) -> list[str]:
 
 
 async def moment(queue: Queue) -> float:
-    """When the next key is ready."""
+    """Wait for the next key, and return the time at which it is ready."""
     queue.done(await queue.get())
     return asyncio.get_running_loop().time()
 

@@ -80,7 +80,7 @@ class Injection:
 
 
 def failure(status: int, reason: str, message: str = "injected", **headers: str) -> Answer:
-    """An error as the API server words it; header names are given with underscores."""
+    """Return an error as the API server words it; header names have underscores for hyphens."""
     body = {
         "kind": "Status",
         "apiVersion": "v1",

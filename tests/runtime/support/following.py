@@ -71,7 +71,7 @@ class Following:
         return sample(self.metrics, f'informer_restarts_total{{cause="{cause}",kind="Widget"}}')
 
     def agrees_with(self, listed: list[dict[str, Any]]) -> bool:
-        """Whether the cache, the folded changes and a list of the server's are the same."""
+        """Return whether the cache and the folded changes equal a list from the server."""
         assert self.follower.faults == []
         cached = {key_of(obj): _identity(obj) for obj in self.informer.items()}
         folded = {key: _identity(obj) for key, obj in self.follower.objects.items()}
@@ -107,7 +107,7 @@ async def following(
     informer: Any = None,
     **options: Any,
 ) -> AsyncIterator[Following]:
-    """An informer of Widgets that runs beside the body; options are the client's."""
+    """Return a context manager with a running informer of Widgets; options are the client's."""
     metrics, follower = Metrics(), Follower()
     async with connected(kubeconfig, metrics, **options) as client:
         made = Informer(
@@ -123,7 +123,7 @@ async def following(
 
 
 def sample(metrics: Metrics, name: str) -> float:
-    """The value of one line of the text exposition; 0 when it is not there."""
+    """Return the value of one line of the text exposition; 0 if the line is missing."""
     for line in metrics.render().decode().splitlines():
         label, _, value = line.rpartition(" ")
         if label == name:

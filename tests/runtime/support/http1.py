@@ -35,7 +35,7 @@ class Answer:
 
 
 async def read_head(reader: asyncio.StreamReader) -> Head | None:
-    """The next head, or None when the other side has closed."""
+    """Return the next head, or None if the other side has closed the connection."""
     try:
         raw = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -46,7 +46,7 @@ async def read_head(reader: asyncio.StreamReader) -> Head | None:
 
 
 async def body_parts(reader: asyncio.StreamReader, head: Head) -> AsyncIterator[bytes]:
-    """The raw bytes of the body behind `head`, chunk marks included, as they arrive."""
+    """Yield the raw bytes of the body that follows `head` as they arrive, with chunk marks."""
     if head.headers.get("transfer-encoding") == "chunked":
         size = -1
         while size:

@@ -89,18 +89,18 @@ class Site:
         eventually(lambda: len(self.provisioned()) == count, timeout=timeout, what="convergence")
 
     def journal(self) -> list[list[str]]:
-        """Action, uid and operator of all that was done in the cloud."""
+        """Return action, uid and operator of everything that was done in the cloud."""
         path = self.cloud / "journal"
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def done(self, action: str) -> Counter[str]:
-        """How often, by uid."""
+        """Return the number of times that an action was done, by uid."""
         return Counter(uid for what, uid, _ in self.journal() if what == action)
 
 
 @contextmanager
 def stopped(site: Site) -> Iterator[Site]:
-    """Whatever a test leaves running ends with it."""
+    """Return a context manager that stops all operators that a test leaves running."""
     try:
         yield site
     finally:

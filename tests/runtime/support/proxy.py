@@ -73,13 +73,13 @@ class FaultProxy:
 
     @property
     def connections(self) -> int:
-        """How many are open now."""
+        """Return the number of open connections."""
         return len(self._connections)
 
     def inject(
         self, fault: Fault, applies: Callable[[Request], bool], *, times: int | None = None
     ) -> Injection:
-        """From now on; of several faults for one request the newest happens."""
+        """Inject a fault from now on; if several faults match a request, the newest applies."""
         injection = Injection(fault, applies, times)
         self._injections.insert(0, injection)
         return injection

@@ -40,7 +40,7 @@ class Request:
     result: Any = None
 
     def arrive(self) -> None:
-        """The server does it."""
+        """Let the server process the request."""
         self.done = True
         try:
             self.result = self.do()
@@ -48,7 +48,7 @@ class Request:
             self.result = error
 
     def get_through(self) -> None:
-        """The client hears of it, if it still lives."""
+        """Let the client receive the response, if the client is still alive."""
         if self.answer.done():
             return
         if isinstance(self.result, Exception):
@@ -57,7 +57,10 @@ class Request:
             self.answer.set_result(self.result)
 
     def get_lost(self) -> None:
-        """The connection breaks; the server has done it, does it later, or never."""
+        """Break the connection.
+
+        The server has processed the request, will do so later, or never does.
+        """
         if not self.answer.done():
             self.answer.set_exception(create_api_error(0, "Lost", self.words))
 
@@ -130,7 +133,7 @@ class Client:
         self._news = asyncio.Event()
 
     def hears(self, kind: str, count: int) -> None:
-        """A watch may tell that much more."""
+        """Let a watch deliver this many more events."""
         self.heard[kind] = min(self.heard.get(kind, 0) + count, len(self._server.log))
         self._news.set()
         self._news = asyncio.Event()

@@ -70,12 +70,12 @@ class Api:
 
     @property
     def client(self) -> KubeClient:
-        """The administrator's, past the proxy."""
+        """Return the administrator's client, which bypasses the proxy."""
         return self.server.client
 
     @property
     def processes(self) -> list[Process]:
-        """etcd and the API server, in the order in which they have to start."""
+        """Return etcd and the API server, in the order in which they must be started."""
         return [self._etcd.process, self.server.process]
 
     def start(self) -> None:
@@ -98,7 +98,7 @@ class Api:
         self.server.process.wait_ready(self._served)
 
     async def restart(self) -> None:
-        """Both, while the event loop goes on."""
+        """Restart etcd and the API server while the event loop continues."""
         self.crash()
         await asyncio.to_thread(self.wait_ready)
 
@@ -126,7 +126,7 @@ class Api:
         return name
 
     def kubeconfig(self, url: str, token: str) -> str:
-        """The text of a kubeconfig for the operator's account."""
+        """Return a kubeconfig for the operator's account."""
         return render_token_kubeconfig(url, self.pki.ca, token)
 
     def new_namespace(self) -> str:

@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 async def eventually(probe: Callable[[], T], timeout: float = 180.0, what: str = "") -> T:
-    """Until `probe` answers something true; an AssertionError of its own explains why not."""
+    """Wait until `probe` returns a true value, and return it.
+
+    If the probe raised AssertionError last, the failure includes its message.
+    """
     deadline = time.monotonic() + timeout
     while True:
         reason: object = None

@@ -48,7 +48,7 @@ NewCloud = Callable[[str], Cloud]
 
 @pytest.fixture
 def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NewCloud:
-    """Returns a cloud with these faults."""
+    """Return a function that creates a cloud with the given faults."""
 
     def new(text: str) -> Cloud:
         monkeypatch.setenv(VARIABLE, text)

@@ -28,7 +28,7 @@ class Reply:
 
     @property
     def json(self) -> Any:
-        """The body, decoded."""
+        """Return the decoded body."""
         return json.loads(self.body)
 
 

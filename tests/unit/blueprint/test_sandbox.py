@@ -22,7 +22,7 @@ OWN = {
 def rendered(
     text: str, provider: Provider, *, target: str = "out.txt", **more: str
 ) -> tuple[str | None, list[Finding]]:
-    """What a blueprint of an overlay gives, and what is said about it."""
+    """Return the output of an overlay's blueprint, and the findings about it."""
     texts = {"project/mine.jinja": text, **{f"macros/{name}": more[name] for name in more}}
     renderer = OverlayRenderer(Overlay("over", "", texts, ()), OWN, Formatter(None))
     renderer.check()

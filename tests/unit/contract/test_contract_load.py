@@ -21,7 +21,7 @@ ROLES = {*CLONED, *(f"{role}Template" for role in CLONED), *WITHOUT_TEMPLATE}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the contract data that a test may break."""
+    """Return a copy of the contract data that a test may break."""
     source = Path(str(resources.schemas()))
     for name in ("contracts", "kinds"):
         shutil.copytree(source / name, tmp_path / name)

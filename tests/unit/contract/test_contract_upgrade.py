@@ -29,7 +29,7 @@ IN_CONTRACT = [
 
 
 def leaves(shape: TypeShape) -> dict[str, dict[str, Any]]:
-    """Every path of a shape, without the texts for people."""
+    """Return every path of a shape with its schema, without descriptions."""
     found: dict[str, dict[str, Any]] = {}
     for part, fields in (("spec", shape.spec), ("status", shape.status)):
         for name, field in fields.items():

@@ -142,7 +142,7 @@ def test_labels_without_selectors() -> None:
 
 
 def patched(**entry: object) -> Manifest:
-    """The Deployment, with one more patch in the topmost kustomization."""
+    """Return the Deployment with one more patch in the topmost kustomization."""
     text = FILES["config/default/kustomization.yaml"] + f"- {json.dumps(entry)}\n"
     return by_kind({**FILES, "config/default/kustomization.yaml": text})["Deployment"]
 

@@ -29,7 +29,7 @@ def component() -> Component:
 
 
 def pools(component: Component) -> tuple[Resource, Resource]:
-    """Without Machines, and with them."""
+    """Return the pool without Machines and the pool with Machines."""
     whole, machines = component.role(Role.INFRA_MACHINE_POOL)
     return whole, machines
 

@@ -21,7 +21,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """``capsmith new`` in a folder of its own, with a user configuration that keeps to it."""
+    """Return a function that runs ``capsmith new`` with its own folder and user configuration."""
     config = tmp_path / "cookiecutterrc"
     config.write_text(f"replay_dir: {tmp_path / 'replay'}\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)

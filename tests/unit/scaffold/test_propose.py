@@ -40,7 +40,7 @@ ANSWERS = {
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A user configuration that keeps replays out of the home folder."""
+    """Return a user configuration that keeps replays out of the home folder."""
     path = tmp_path / "cookiecutterrc"
     path.write_text(f"replay_dir: {tmp_path / 'replay'}\n", encoding="utf-8")
     return path

@@ -40,7 +40,7 @@ def change(text: str, *paths: str, remove: tuple[str, ...] = ()) -> Change:
 
 
 def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Change) -> Repository:
-    """A repository whose change is pending, and of which nothing was moved yet."""
+    """Return a repository with a pending change, none of whose files were moved yet."""
     repository = Repository(folder)
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "complete", lambda self, *, is_resumed: None)

@@ -17,7 +17,7 @@ MANY = tuple(f"{folder}/{name}" for folder in ("a", "b/c") for name in range(20)
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is synced and moved, in order."""
+    """Return the list to which syncs and moves are added in order."""
     seen: list[str] = []
     fsync = os.fsync
 

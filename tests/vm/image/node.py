@@ -280,7 +280,7 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """Do what the arguments say."""
+    """Run the command that the arguments name."""
     parser = argparse.ArgumentParser()
     parser.add_argument("action", choices=["init", "join", "serve"])
     parser.add_argument("--config", type=Path, default=FOLDER / "node.json")

@@ -23,7 +23,7 @@ class AddonConformance(Conformance):
 
     @pytest.fixture
     def env(self, case: KindCase[AddonKind], monkeypatch: pytest.MonkeyPatch) -> AddonEnvironment:
-        """A management cluster with add-ons."""
+        """Return a management cluster with add-ons."""
         return AddonEnvironment(
             case.provider,
             case.component,

@@ -23,7 +23,7 @@ class ManifestCase(Case):
 
     @property
     def id(self) -> str:
-        """The kind alone: the case does not depend on core."""
+        """Return the kind alone, because the case does not depend on core."""
         return self.kind.resource.kind
 
 

@@ -27,7 +27,7 @@ class WithPolicy(PoolMachinesConformance):
     def env(
         self, case: PoolMachinesCase, infrastructure: InfrastructureDouble
     ) -> PoolMachinesEnvironment:
-        """A management cluster with one running cluster, and with the policy."""
+        """Return a management cluster with a running cluster and with the policy."""
         env = PoolMachinesEnvironment(
             case.provider,
             case.component,

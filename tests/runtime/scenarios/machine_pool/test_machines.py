@@ -54,7 +54,7 @@ class TestPoolMachineReconciliation(PoolMachinesConformance):
 
     @pytest.fixture
     def author(self) -> ScriptedMachines:
-        """The reconciler of machines."""
+        """Return the reconciler of machines."""
         return ScriptedMachines()
 
     @pytest.fixture
@@ -64,7 +64,7 @@ class TestPoolMachineReconciliation(PoolMachinesConformance):
         infrastructure: InfrastructureDouble,
         author: ScriptedMachines,
     ) -> PoolMachinesEnvironment:
-        """A management cluster with one running cluster, and the scripted reconciler."""
+        """Return a management cluster with a running cluster and the scripted reconciler."""
         scripted = [
             replace(each, reconciler=cast(Any, lambda: author))
             for each in case.controllers.machines

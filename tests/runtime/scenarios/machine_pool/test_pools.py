@@ -50,14 +50,14 @@ class TestMachinePoolReconciliation(MachinePoolConformance):
 
     @pytest.fixture
     def author(self) -> ScriptedPools:
-        """The reconciler, whose results a test sets."""
+        """Return the reconciler, whose results a test sets."""
         return ScriptedPools()
 
     @pytest.fixture
     def env(
         self, case: PoolCase, infrastructure: InfrastructureDouble, author: ScriptedPools
     ) -> MachinePoolEnvironment:
-        """A management cluster with one running cluster, and the scripted reconciler."""
+        """Return a management cluster with a running cluster and the scripted reconciler."""
         scripted = replace(case.kind, reconciler=cast(Any, lambda: author))
         controllers = replace(case.controllers, pools=MachinePoolKinds(whole=(scripted,)))
         return MachinePoolEnvironment(

@@ -23,7 +23,7 @@ class ComponentCase(Case):
 
     @property
     def id(self) -> str:
-        """The type of the component."""
+        """Return the type of the component."""
         return self.type
 
 
@@ -46,7 +46,7 @@ class MigrationConformance(Conformance):
 
     @pytest.fixture
     def env(self, case: ComponentCase, monkeypatch: pytest.MonkeyPatch) -> MigrationEnvironment:
-        """A management cluster without a manager, whose migration does not wait."""
+        """Return a management cluster without a manager, in which migrations do not wait."""
         monkeypatch.setattr(controllers, "SETTLE_SECONDS", 0.02)
         monkeypatch.setattr(controllers, "PAUSE_SECONDS", 0.001)
         monkeypatch.setattr(controllers, "RETRY_SECONDS", (0.02, 0.1))

@@ -17,7 +17,7 @@ from capsmith.clusters.processes.errors import ToolsUnavailable
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user without root, on whose PATH and in whose Python environment nothing is."""
+    """Simulate a user without root and without any tool on PATH or in the Python environment."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -36,7 +36,7 @@ def lab(tmp_path: Path) -> LabFolder:
 
 @pytest.fixture
 def running(lab: LabFolder) -> Iterator[LabFolder]:
-    """A lab that runs with its provider, as far as its files and locks go."""
+    """Return a lab that, by its files and locks, runs with its provider."""
     with ExitStack() as ends:
         for path in (lab.lock, lab.run_lock):
             lock = acquire(path)

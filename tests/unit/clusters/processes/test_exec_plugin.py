@@ -83,7 +83,10 @@ def site(tmp_path: Path) -> Site:
 
 @contextmanager
 def api_server(accepted: str) -> Iterator[tuple[str, list[str]]]:
-    """An API server that accepts one token; yields its URL, and the tokens that it has seen."""
+    """Return a context manager with an API server that accepts one token.
+
+    It provides the server's URL, and the tokens that the server has received.
+    """
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

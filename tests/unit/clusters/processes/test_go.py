@@ -13,7 +13,7 @@ from capsmith.clusters.processes.tools.go import GoToolchain, find_go
 
 @pytest.fixture(autouse=True)
 def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Python environment without Go, and a PATH with `on-path` alone."""
+    """Return the folder of a Python environment without Go; PATH names `on-path` alone."""
     folder = tmp_path / "environment"
     folder.mkdir()
     monkeypatch.setattr(sys, "executable", str(folder / "python"))

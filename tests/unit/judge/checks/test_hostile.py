@@ -1,4 +1,4 @@
-"""Manifests of other people hold anything anywhere; checks answer, they never raise."""
+"""Manifests from other people may contain anything anywhere; checks return, and never raise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDS = 6
 
 
 def places(data: Any) -> Iterator[tuple[Any, Any]]:
-    """Every holder and key in plain data."""
+    """Yield every container in plain data with each of its keys."""
     entries = data.items() if isinstance(data, dict) else enumerate(data)
     for key, value in entries:
         yield data, key
@@ -32,7 +32,7 @@ def places(data: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def spoilt(manifests: list[Manifest], chance: random.Random) -> list[Manifest]:
-    """The manifests with one to three values replaced by junk."""
+    """Return the manifests with one to three values replaced by junk."""
     copies = [replace(m, document=copy.deepcopy(m.document)) for m in manifests]
     for _ in range(chance.randint(1, 3)):
         found = list(places(chance.choice(copies).document))

@@ -125,7 +125,7 @@ class MemoryClient(KubeClient):
         content_type: str = "application/json",
         query: dict[str, str] | None = None,
     ) -> JSON:
-        """Do what an API server does, as far as the checks use it."""
+        """Process a request as an API server does, as far as the checks need it."""
         kind, namespace, name = self._place(path)
         key = (kind, namespace, name)
         memory, dry_run = self.memory, "dryRun" in (query or {})
