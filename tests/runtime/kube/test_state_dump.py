@@ -58,16 +58,22 @@ async def test_a_failure_of_the_description_ends_the_wait(monkeypatch: pytest.Mo
         await describe_process()
 
 
+def call_hook(entered: threading.Event, event: threading.Event) -> None:
+    entered.set()
+    event.wait()
+
+
 def test_threads_show_the_calls_in_which_they_are() -> None:
-    event = threading.Event()
-    thread = threading.Thread(target=event.wait, name="hook-open")
+    entered, event = threading.Event(), threading.Event()
+    thread = threading.Thread(target=call_hook, args=(entered, event), name="hook-open")
     thread.start()
+    entered.wait()
     lines = [each for each in describe_threads() if each.startswith("hook-open: ")]
     event.set()
     thread.join()
 
     assert len(lines) == 1
-    assert "threading.Event.wait" in lines[0]
+    assert f"{__name__}.call_hook" in lines[0]
 
 
 async def test_no_values_are_shown() -> None:
