@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -273,3 +276,39 @@ def test_import_names_the_conversions_that_the_author_has_to_write() -> None:
     )
     assert run("generate", "one.yaml", "-o", "repo").exit_code == 0
     assert "NotImplementedError" in (Path("repo") / file).read_text()
+
+
+def test_a_scaffold_converts_an_object_that_differs_inside() -> None:
+    text = {"a": {"type": "string"}}
+    spoke = {"type": "object", "required": ["a"], "properties": text}
+    hub = {**spoke, "properties": {**text, "b": {"type": "integer"}}}
+    spec = {"type": "object", "required": ["net"], "properties": {"net": spoke}}
+    schema = {"type": "object", "properties": {"spec": spec, "status": {"type": "object"}}}
+    old = {"name": "v1alpha1", "served": True, "storage": False, "subresources": {"status": {}}}
+    old["schema"] = {"openAPIV3Schema": schema}
+    around = {"required": ["net"]}
+    path = _components(*provider(spec={"net": hub}, versions=[old], around=around))
+    result = run("import", path, "-o", "one.yaml", "--partial", *_REPOSITORY)
+    assert "import-conversion" not in result.output
+    assert run("generate", "one.yaml", "-o", "repo").exit_code == 0
+    code = """
+from cluster_api_provider_acme._generated.api import acme_machine as hub
+from cluster_api_provider_acme._generated.conversion import acme_machine_v1alpha1 as v1alpha1
+from cluster_api_provider_acme.conversions import acme_machine_v1alpha1 as functions
+spoke = v1alpha1.Spec(net=v1alpha1.SpecNet(a="x"))
+print(functions.spec_to_hub(spoke).net == hub.AcmeMachineSpecNet(a="x"))
+stored = hub.AcmeMachineSpec(net=hub.AcmeMachineSpecNet(a="x", b=1))
+print(functions.spec_from_hub(stored).net == v1alpha1.SpecNet(a="x"))
+"""
+    folders = os.pathsep.join(("repo/src", "repo/vendor"))
+    assert _run_python(code, folders) == "True\nTrue\n"
+
+
+def _run_python(code: str, folders: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": folders},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout

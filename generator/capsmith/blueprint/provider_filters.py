@@ -25,6 +25,7 @@ from capsmith.output.clusterctl import (
     release_url,
 )
 from capsmith.output.crd import build_contract_labels, build_crd
+from capsmith.output.field_copies import list_function_copies
 from capsmith.output.identities import (
     list_fields_of_machines,
     list_identity_users,
@@ -168,6 +169,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "python_module": generate_module,
     "uses_hub": needs_hub,
     "version_module": generate_version_module,
+    # output/field_copies.py: fields that scaffolds of conversions copy
+    "function_copies": list_function_copies,
     # output/rbac/: permissions
     "aggregate_permissions": _aggregate_permissions,
     "client_permissions": _client_permissions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from capsmith.findings import Finding, Location, Severity
+from capsmith.output.field_copies import list_function_copies
 from capsmith.output.python_types import ConvertedVersion, list_converted_versions
 from capsmith.output.write_limits import list_absent_fields
 from capsmith.provider.described_kinds import MANAGED
@@ -26,7 +27,8 @@ def find_author_code(provider: Provider, location: Location) -> Iterator[Finding
     """Yield a warning for each part of the generated repository that may fail its own tests.
 
     ``import-conversion`` names a scaffold of conversions that raises NotImplementedError, because a
-    version requires a field that the other version lacks or gives another type.
+    version requires a field that the other version lacks or gives another type, and that cannot be
+    copied in parts or be empty.
     ``import-control-plane`` names a control plane whose CRD lacks the contract's reference to the
     infrastructure of its Machines (CP-13).  ``import-provider-id`` names the file whose provider
     IDs must meet the CRD's limits.
@@ -42,13 +44,11 @@ def find_author_code(provider: Provider, location: Location) -> Iterator[Finding
 
 def _list_missing_functions(converted: ConvertedVersion) -> Iterator[tuple[str, str, str]]:
     """Yield name, version and required fields for each function that the scaffold lacks."""
-    stored = str(converted.resource.storage_version.name)
-    for part in converted.parts:
-        if part.to_hub and part.hub_required:
-            yield f"{part.part}_to_hub", stored, ", ".join(map(str, part.hub_required))
-        if part.from_hub and part.spoke_required:
-            version = str(converted.version.version.name)
-            yield f"{part.part}_from_hub", version, ", ".join(map(str, part.spoke_required))
+    stored, version = converted.resource.storage_version.name, converted.version.version.name
+    for function, copies in list_function_copies(converted).items():
+        if copies.missing:
+            target = str(stored if function.endswith("to_hub") else version)
+            yield function, target, ", ".join(copies.missing)
 
 
 def _make_finding(

@@ -1,0 +1,209 @@
+"""Decide which required fields the scaffold of a conversion copies between two API versions.
+
+An object that both versions have under the same name needs no code of the author, even if its types
+differ inside: optional fields that the other version lacks are left out.  A list, map or object
+that one version requires is empty if the other version has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from capsmith.output.python_types import (
+    ConvertedPart,
+    ConvertedVersion,
+    PythonClass,
+    PythonField,
+    generate_module,
+    generate_version_module,
+)
+from capsmith.provider.model import Field, Schema
+from capsmith.provider.versions import PartChanges, has_same_type
+from capsmith.safetext import Identifier, SafeText
+
+_WORD = re.compile(r"\w+")
+_HUB = "hub"
+"""Name under which the scaffold imports the classes of the storage version."""
+_LENGTHS = ("minItems", "minProperties")
+
+
+class CopiedField(NamedTuple):
+    """A field that a conversion function fills from the other version, as source code."""
+
+    attribute: Identifier
+    expression: SafeText
+
+
+class FunctionCopies(NamedTuple):
+    """What the scaffold of a conversion function does."""
+
+    missing: tuple[str, ...]
+    """Required fields that only the author can fill.  If there are any, nothing is copied."""
+    fields: tuple[CopiedField, ...]
+
+    @property
+    def uses_function(self) -> bool:
+        """Return whether any field is copied by ``copy_fields``."""
+        return any("copy_fields(" in each.expression for each in self.fields)
+
+    @property
+    def uses_hub(self) -> bool:
+        """Return whether any field has a class of the storage version."""
+        return any(f" {_HUB}." in each.expression for each in self.fields)
+
+
+class _Side(NamedTuple):
+    """The fields of spec or status in one version, with the classes of its module."""
+
+    fields: Mapping[str, Field]
+    python: Mapping[str, PythonField]
+    classes: frozenset[str]
+    module: str
+    """Name under which the scaffold imports the classes."""
+
+
+def list_function_copies(converted: ConvertedVersion) -> dict[str, FunctionCopies]:
+    """Return what the scaffold of each conversion function copies, keyed by function name."""
+    version = {str(each.name): each for each in generate_version_module(converted).classes}
+    stored = {str(each.name): each for each in generate_module(converted.resource).classes}
+    found = {}
+    for typed, part in zip(converted.parts, converted.version.parts, strict=True):
+        hub_fields = getattr(converted.resource, f"{part.part}_fields")
+        spoke = _read_side(part.spoke, version, typed.pascal, str(converted.version.version.name))
+        hub = _read_side(hub_fields, stored, typed.hub_type, _HUB)
+        copied = _list_copied(typed, part, spoke, hub)
+        if typed.to_hub:
+            found[f"{part.part}_to_hub"] = _fill(part, typed.hub_required, copied, spoke, hub)
+        if typed.from_hub:
+            found[f"{part.part}_from_hub"] = _fill(part, typed.spoke_required, copied, hub, spoke)
+    return found
+
+
+def _read_side(
+    fields: tuple[Field, ...], classes: Mapping[str, PythonClass], owner: str, module: str
+) -> _Side:
+    python = classes[owner].fields if fields else ()
+    return _Side(
+        {field.name: field for field in fields},
+        {field.name: each for field, each in zip(fields, python, strict=True)},
+        frozenset(classes),
+        module,
+    )
+
+
+def _list_copied(
+    typed: ConvertedPart, part: PartChanges, spoke: _Side, hub: _Side
+) -> frozenset[str]:
+    """Return the fields of both versions that one of them needs.
+
+    What one function fills, the other has to read: otherwise, a change in one version is lost.
+    """
+    needed = {*typed.hub_required, *typed.spoke_required}
+    changed = {field.name for field in part.hub_changes} & {f.name for f in part.spoke_changes}
+    return frozenset(
+        name
+        for name in needed & changed
+        if _can_copy(spoke.fields[name], hub.fields[name])
+        and _can_copy(hub.fields[name], spoke.fields[name])
+    )
+
+
+def _fill(
+    part: PartChanges,
+    required: tuple[str, ...],
+    copied: frozenset[str],
+    source: _Side,
+    target: _Side,
+) -> FunctionCopies:
+    missing = tuple(name for name in required if name not in copied)
+    names = [] if missing else [name for name in target.fields if name in copied]
+    return FunctionCopies(missing, tuple(_express(part, name, source, target) for name in names))
+
+
+def _express(part: PartChanges, name: str, source: _Side, target: _Side) -> CopiedField:
+    python = target.python[name]
+    words = _WORD.findall(python.annotation)
+    nested = next((f"{target.module}.{word}" for word in words if word in target.classes), "")
+    is_list = python.annotation.startswith("tuple[")
+    value = f"{part.part}.{source.python[name].attribute}"
+    expression = value
+    if nested and is_list:
+        expression = f"tuple(copy_fields(each, {nested}) for each in {value})"
+    elif nested:
+        expression = f"copy_fields({value}, {nested})"
+    return CopiedField(python.attribute, SafeText(expression))
+
+
+def _can_copy(source: Field, target: Field) -> bool:
+    return _can_copy_value(source.schema, target.schema, always=_is_present(source))
+
+
+def _is_present(field: Field) -> bool:
+    return field.required or "default" in field.schema
+
+
+def _can_copy_value(source: Schema, target: Schema, *, always: bool) -> bool:
+    """Return whether each value of ``source`` becomes one that ``target`` requires.
+
+    ``always`` is False if the value may be absent.
+    """
+    if source.get("nullable") or (not always and not _can_be_empty(target)):
+        return False
+    if has_same_type(source, target):
+        return True
+    if source.get("type") != target.get("type"):
+        return False
+    if target.get("type") == "array":
+        return _can_copy_value(source.get("items", {}), target.get("items", {}), always=True)
+    wanted, found = target.get("properties") or {}, source.get("properties") or {}
+    return bool(wanted and found) and all(
+        _can_copy_property(source, target, name) for name in wanted
+    )
+
+
+def _can_copy_property(source: Schema, target: Schema, name: str) -> bool:
+    wanted, found = target["properties"][name], source["properties"].get(name)
+    is_needed_here = name in target.get("required", ()) and "default" not in wanted
+    if found is None:
+        # The API server fills in a default, so that another value comes back.
+        return not is_needed_here and "default" not in wanted
+    if not has_same_type(found, wanted) and "default" in wanted:
+        return False
+    always = name in source.get("required", ()) or "default" in found
+    if is_needed_here:
+        return _can_copy_value(found, wanted, always=always)
+    return found.get("default") == wanted.get("default") and _has_no_other_defaults(found, wanted)
+
+
+def _has_no_other_defaults(source: Schema, target: Schema) -> bool:
+    """Return whether nothing inside an optional value gets a default in ``target`` only."""
+    wanted, found = target.get("properties") or {}, source.get("properties") or {}
+    if target.get("type") == "array" == source.get("type"):
+        return _has_no_other_defaults(source.get("items", {}), target.get("items", {}))
+    return all(
+        schema.get("default") == found.get(name, {}).get("default")
+        and _has_no_other_defaults(found.get(name, {}), schema)
+        for name, schema in wanted.items()
+    )
+
+
+def _can_be_empty(schema: Schema) -> bool:
+    """Return whether the schema allows an empty list, map or object."""
+    if schema.get("enum") or any(schema.get(key) for key in _LENGTHS):
+        return False
+    if schema.get("type") == "array":
+        return True
+    properties = schema.get("properties") or {}
+    return schema.get("type") == "object" and all(
+        _can_be_empty(properties[name]) for name in _list_needed(schema)
+    )
+
+
+def _list_needed(schema: Schema) -> Iterator[str]:
+    """Yield the names of properties that the schema requires without giving a default."""
+    properties = schema.get("properties") or {}
+    for name in schema.get("required", ()):
+        if name in properties and "default" not in properties[name]:
+            yield name
