@@ -41,11 +41,14 @@ def test_axe_finds_no_violation(window: Window, tmp_path: Path, scheme: str) -> 
 
 def make_several() -> ReportPage:
     """Return a report on two releases, one of which violates a rule in many places."""
+    cores = ("v1.10", "v1.11")
     first = [Entry("CC-01", f"place {number}", folder="v1") for number in range(60)]
-    entries = (*first, Entry("CC-02", "alone", folder="v2"))
+    entries = (*first, Entry("CC-02", "alone", folder="v2", releases=cores[:1]))
     folders = (("v1", "60 places break."), ("v2", "1 place breaks."))
     sections = (Section("Breaks", (Group("It breaks.", entries),)),)
-    return ReportPage("capsmith verify", "It breaks.", True, sections=sections, folders=folders)
+    return ReportPage(
+        "capsmith verify", "It breaks.", True, sections=sections, folders=folders, releases=cores
+    )
 
 
 IN_SIGHT = "const box = document.querySelector(arguments[0])?.getBoundingClientRect();"
@@ -68,6 +71,13 @@ def test_cells_of_the_matrix_lead_to_findings(
         window.wait(lambda: window.run(IN_SIGHT, "#cell-1-1"))
         window.press(window.find('#cell-1-1 a[href="#finding-60"]'), ENTER)
         window.wait(lambda: window.run(IN_SIGHT, "#finding-60"))
+        # Both releases of core have the same findings, and so the same list.
+        assert window.count('td a[href="#core-1-1"]') == 2
+        window.press(window.find('td a[href="#core-1-1"]'), ENTER)
+        window.wait(lambda: window.run(IN_SIGHT, "#core-1-1"))
+        assert window.find("#core-1-1 h3").text == "CC-01 in v1.10, v1.11"
+        window.press(window.find('#core-1-1 a[href="#finding-59"]'), ENTER)
+        window.wait(lambda: window.run(IN_SIGHT, "#finding-59"))
     finally:
         window.driver.execute_cdp_cmd(disable, {"value": False})
 

@@ -30,6 +30,8 @@ def render(page: ReportPage) -> str:
         matrix=make_matrix(page),
         make_axis=make_axis,
         folder_matrix=make_folder_matrix(page),
+        folder_columns=tuple(folder for folder, _ in page.folders),
+        verdicts=tuple(verdict for _, verdict in page.folders),
         style=style,
         script=script,
         policy="; ".join(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -174,6 +174,10 @@ class MatrixRow(NamedTuple):
 
     id: str
     cells: tuple[tuple[int, ...], ...]
+
+    def list_columns(self, columns: Sequence[str], cell: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the columns whose findings are exactly those of ``cell``."""
+        return tuple(column for column, each in zip(columns, self.cells) if each == cell)
 
 
 def make_matrix(page: ReportPage) -> tuple[MatrixRow, ...]:

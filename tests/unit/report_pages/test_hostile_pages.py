@@ -124,7 +124,7 @@ def test_html_has_the_elements_of_a_harmless_page(text: str) -> None:
     found = parse(make(text))
     assert found.elements <= harmless.elements
     assert not found.comments
-    assert all(address.startswith(("#finding-", "#cell-")) for address in found.addresses)
+    assert all(address.startswith(("#finding-", "#cell-", "#core-")) for address in found.addresses)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
