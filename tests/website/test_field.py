@@ -163,6 +163,16 @@ def test_an_arguable_step_is_not_counted() -> None:
     assert "| none | none | none |" in page
 
 
+def test_what_a_build_from_sources_omits_is_on_the_page() -> None:
+    provider = ACME._replace(omitted="the operator")
+    release = make_release()
+    built = release._replace(record=Record("2026-08-01", Origin.TAG, ("build",)))
+    note = "Judged without the operator, which the release includes."
+    assert note in render_page([provider], [built], [])
+    assert note not in render_page([provider], [release], [])
+    assert "Judged without" not in render_page([ACME], [built], [])
+
+
 def test_texts_of_releases_are_no_markup() -> None:
     hostile = "<script>alert(1)</script> [a](javascript:b) | `c` *d* \x1b[2J\u202e &amp; {x}\n# e"
     record = Record("2026-08-01", Origin.TAG, (), hostile)
@@ -218,6 +228,19 @@ def test_releases_are_built_from_tags_and_judged(tmp_path: Path, mirrors: Path) 
     (ready,) = (each for each in release.findings if each.rule == "IC-06")
     assert (ready.effect, ready.file) == ("breaks", "infrastructure-components.yaml")
     assert CRD.splitlines()[ready.line - 1].strip().startswith("status:")
+
+
+def test_a_file_that_a_mirror_lacks_is_left_out(tmp_path: Path, mirrors: Path) -> None:
+    clone = mirrors / "owner+acme"
+    (clone / "repo" / "large [1].json").write_text("{}", encoding="utf-8")
+    (clone / "bare").rename(clone / "repo" / ".git")
+    commit(clone / "repo", {}, "v0.1.1")
+    lost = ["git", "rev-parse", "v0.1.1:large [1].json"]
+    digest = subprocess.run(lost, cwd=clone / "repo", check=True, capture_output=True, text=True)
+    (clone / "repo" / ".git").rename(clone / "bare")
+    (clone / "bare" / "objects" / digest.stdout[:2] / digest.stdout[2:].strip()).unlink()
+    assert build_releases(mirrors, tmp_path / "releases", [ACME]) == []
+    assert (tmp_path / "releases/owner/acme/v0.1.1/infrastructure-components.yaml").is_file()
 
 
 def test_a_judged_release_is_the_same_after_it_was_written(tmp_path: Path, mirrors: Path) -> None:

@@ -34,6 +34,8 @@ class Provider(NamedTuple):
     """Copies of files to make before a build, as the repository's Makefile does."""
     tags: str = r"v?\d+\.\d+\.\d+"
     """Pattern of the tags that are releases."""
+    omitted: str = ""
+    """What the release includes, but a build from the sources does not; empty if nothing."""
 
 
 class Origin(StrEnum):

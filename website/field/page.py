@@ -120,11 +120,17 @@ def _section(provider: Provider, release: FieldRelease) -> str:
         f" core {release.cores[0]} to {release.cores[-1]}.",
         f"Contracts in the labels of its CRDs: {labels}; contract of its release series:"
         f" {_escape(release.series) or 'none'}.\n",
+        *_render_omission(provider, release),
         *_render_findings(release),
         *_render_steps(release),
         *_render_commands(release),
     ]
     return "\n".join(lines)
+
+
+def _render_omission(provider: Provider, release: FieldRelease) -> Iterator[str]:
+    if provider.omitted and release.record.origin is Origin.TAG:
+        yield f"Judged without {_escape(provider.omitted)}, which the release includes.\n"
 
 
 def _render_findings(release: FieldRelease) -> Iterator[str]:

@@ -101,10 +101,33 @@ def _list_commands(provider: Provider, tag: str) -> list[str]:
 
 
 def _extract(clone: Path, tag: str, tree: Path) -> None:
+    """Write the files at a tag, except for those whose content the mirror lacks."""
+    excluded = [f":(exclude,top,literal){path}" for path in _list_missing(clone, tag)]
     archive = subprocess.run(
-        ["git", "--git-dir", str(clone), "archive", tag], check=True, capture_output=True
+        ["git", "--git-dir", str(clone), "archive", tag, "--", ":(top)", *excluded],
+        check=True,
+        capture_output=True,
     )
     subprocess.run(["tar", "-x", "-C", str(tree)], check=True, input=archive.stdout)
+
+
+def _list_missing(clone: Path, tag: str) -> list[str]:
+    """Return the paths at a tag whose content the mirror lacks, as that of large files."""
+    paths: dict[str, list[str]] = {}
+    for line in _git(clone, "ls-tree", "-r", "-z", tag).split("\0")[:-1]:
+        about, _, path = line.partition("\t")
+        _, type, digest = about.split()
+        if type == "blob":
+            paths.setdefault(digest, []).append(path)
+    checked = subprocess.run(
+        ["git", "--git-dir", str(clone), "cat-file", "--batch-check"],
+        check=True,
+        capture_output=True,
+        text=True,
+        input="".join(f"{digest}\n" for digest in paths),
+    )
+    answers = (line.split() for line in checked.stdout.splitlines())
+    return [path for digest, answer, *_ in answers if answer == "missing" for path in paths[digest]]
 
 
 def _git(clone: Path, *arguments: str) -> str:
