@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -109,6 +110,8 @@ def lab(tools: Toolbox, tmp_path: Path) -> Iterator[Lab]:
 def test_demo(lab: Lab, tmp_path: Path) -> None:
     """Three Machines run; then what the demo proposes, a killed API server, and the end."""
     shown = lab.run("lab", "demo", ".")
+    steps = re.findall(r"^(?:starting|installing) .* \((\d) of (\d)\)$", shown, re.MULTILINE)
+    assert steps == [(str(number), "6") for number in range(1, 7)]
     assert "The Cluster demo has 3 Machines Running" in shown
     assert "Machine/demo-" in shown
     run = read_run(lab.folder.run_state)

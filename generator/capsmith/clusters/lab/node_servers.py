@@ -76,6 +76,11 @@ class NodeServers:
         self._machines = Process("machines", machines, lab.root / "machines.log")
         self._supervised = SupervisedServers(lab.state, self._state)
 
+    @property
+    def step_count(self) -> int:
+        """Return the number of messages that a start reports."""
+        return 6
+
     def start(self, progress: Callable[[str], None]) -> None:
         """Start all servers and install core.
 

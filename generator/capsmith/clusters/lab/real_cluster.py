@@ -39,6 +39,11 @@ class ExistingCluster:
         self._tools = tools
         self._pid = pid
 
+    @property
+    def step_count(self) -> int:
+        """Return the number of messages that a start reports."""
+        return 1
+
     def start(self, progress: Callable[[str], None]) -> None:
         """Prepare the release repository, and record the state of the lab.
 

@@ -64,6 +64,11 @@ class LabServers:
         self._machines = Process("machines", machines, lab.root / "machines.log")
         self._supervised = SupervisedServers(lab.state, self._state)
 
+    @property
+    def step_count(self) -> int:
+        """Return the number of messages that a start reports."""
+        return 6 if self._kubeadm else 5
+
     def start(self, progress: Callable[[str], None]) -> None:
         """Start all servers.
 

@@ -13,8 +13,9 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -105,7 +106,7 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
     try:
         servers = _define(lab, settings, tools)
         try:
-            servers.start(lambda text: _step(text, ending))
+            servers.start(number_steps(servers.step_count, lambda text: _step(text, ending)))
             servers.look(time.monotonic(), lambda text: None)
             _tell({"ready": True})
             # From here on, the command that started the lab may end, and later writes must not fail
@@ -158,6 +159,19 @@ def _look_after(lab: LabFolder, servers: _Servers, ending: _Ending) -> NoReturn:
         except OSError as error:
             _note(f"the state cannot be written: {error}")
         time.sleep(_LOOK_SECONDS)
+
+
+def number_steps(total: int, report: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that reports each step with its number, such as ``x (2 of 6)``.
+
+    A single step gets no number.
+    """
+    numbers = count(1)
+
+    def report_numbered(text: str) -> None:
+        report(f"{text} ({next(numbers)} of {total})" if total > 1 else text)
+
+    return report_numbered
 
 
 def _step(text: str, ending: _Ending) -> None:
