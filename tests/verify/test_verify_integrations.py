@@ -36,7 +36,7 @@ def test_hook(monkeypatch: pytest.MonkeyPatch) -> None:
 def act(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     """Run the step of the action that verifies, with the inputs of a workflow."""
     action = load("action.yml")
-    step = action["runs"]["steps"][-1]
+    (step,) = (each for each in action["runs"]["steps"] if each["name"] == "Verify")
     values = {name: entry.get("default", "") for name, entry in action["inputs"].items()} | inputs
     names = {
         key: re.fullmatch(r"\$\{\{ inputs\.(\w+) \}\}", text) for key, text in step["env"].items()
@@ -77,6 +77,15 @@ def test_action(tmp_path: Path) -> None:
     assert "breaks CC-06" in broken.stdout
     (found,) = json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]
     assert found["ruleId"] == "CC-06"
+
+
+def test_the_action_keeps_the_report_of_a_release_that_breaks() -> None:
+    steps = load("action.yml")["runs"]["steps"]
+    verify, keep = steps[-2:]
+    assert (verify["name"], keep["uses"].partition("@")[0]) == ("Verify", "actions/upload-artifact")
+    assert keep["with"] == {"name": "${{ inputs.artifact }}", "path": "${{ inputs.html }}"}
+    assert "!cancelled()" in keep["if"]
+    assert verify["env"]["HTML"] == keep["with"]["path"]
 
 
 def test_inputs_of_the_action_are_no_code(tmp_path: Path) -> None:
