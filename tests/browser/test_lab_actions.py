@@ -112,6 +112,20 @@ def test_faults_of_the_cloud_are_seen_in_two_tabs(window: Window, lab: Lab) -> N
         window.wait_text("InfrastructureReady: <b>gone</b>", ".tree")
 
 
+def test_the_tab_key_reaches_every_control(window: Window, lab: Lab) -> None:
+    lab.page.source.log.write_text("INFO about one\n")
+    open_page(window, lab)
+    window.press(window.find("button.name", "AcmeMachine/one"), ENTER)
+    window.wait_text("AcmeMachine/one", ".details h2")
+    window.wait_text("about one", ".logs pre")
+    for summary in ("Try in this lab", "Try with this object", "Events", "YAML"):
+        window.press(window.find("summary", summary), SPACE)
+    window.find(".details .actions button", "Delete")
+    assert window.find_unreachable() == []
+    controls = "return window.controls.map(each => each.tagName).join(' ')"
+    assert {"BUTTON", "INPUT", "SELECT", "SUMMARY", "PRE"} <= set(window.run(controls).split())
+
+
 def test_an_action_that_fails_says_why(window: Window, lab: Lab) -> None:
     open_page(window, lab)
     window.press(window.find("button.name", "AcmeCluster/demo"), ENTER)

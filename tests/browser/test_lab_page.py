@@ -67,6 +67,28 @@ def test_keyboard_reaches_everything_and_changes_are_shown(
     assert window.read_messages() == []
 
 
+def test_filters_follow_the_keyboard(window: Window, page: ServedPage) -> None:
+    # Otherwise each Machine would wait for its server.
+    page.source.servers = None
+    fill(page)
+    for obj in make_machine("slow", phase="Provisioning", message="no quota"):
+        page.api.put(obj)
+    page.source.log.write_text("INFO about m-6\n")
+    open_page(window, page)
+    window.find("button.toggle", "7 Machines")
+    window.press(window.find("label input[type=checkbox]"), SPACE)
+    window.wait(lambda: window.count("button.toggle") == 0)
+    window.find("button.name", "Machine/slow")
+    window.wait_text("manager INFO about m-6", ".logs pre")
+    window.press(window.find(".logs select"), "m")
+    # With one component, its name is left out.
+    window.wait(lambda: window.find(".logs pre").text == "INFO about m-6")
+    follow = window.find(".logs label:last-child input")
+    window.press(follow, SPACE)
+    assert not follow.is_selected()
+    assert window.read_messages() == []
+
+
 def write_calls(page: ServedPage, name: str, *results: str) -> None:
     """Write the records of calls that begin every ten seconds and take one."""
     about = {"controller": "AcmeMachine", "key": f"default/{name}", "method": "reconcile_normal"}
@@ -124,6 +146,9 @@ def test_no_string_of_a_cluster_becomes_markup(window: Window, page: ServedPage)
     page.api.put(make_event(harmless, "event", "boom"))
     page.source.log.write_text("INFO harmless\n")
     texts = [text for text in HOSTILE if "\ud800" not in text and len(text) < 500]
+    for text in texts:
+        for obj in make_machine(text, phase="Pending", message=text):
+            page.api.put(obj)
     machine, _ = make_machine("hostile", phase=texts[0], message=texts[2])
     machine["metadata"]["annotations"] = {f"a{n}": text for n, text in enumerate(texts)}
     machine["status"]["conditions"] = [

@@ -34,8 +34,10 @@ def test_hostile_strings_run_nothing(window: Window, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_violation(window: Window, tmp_path: Path, scheme: str) -> None:
-    window.open(write(tmp_path, html.render(make("harmless"))))
+@pytest.mark.parametrize("case", ["everything", "several releases"])
+def test_axe_finds_no_violation(window: Window, tmp_path: Path, scheme: str, case: str) -> None:
+    page = make("harmless") if case == "everything" else make_several()
+    window.open(write(tmp_path, html.render(page)))
     assert window.find_violations(scheme) == []
 
 
@@ -80,6 +82,34 @@ def test_cells_of_the_matrix_lead_to_findings(
         window.wait(lambda: window.run(IN_SIGHT, "#finding-59"))
     finally:
         window.driver.execute_cdp_cmd(disable, {"value": False})
+
+
+def test_the_tab_key_reaches_every_control(window: Window, tmp_path: Path) -> None:
+    window.open(write(tmp_path, html.render(make("https://example.com/harmless"))))
+    window.press(window.find("summary", "harmless"), " ")
+    assert window.find_unreachable() == []
+
+
+def test_findings_are_sorted_by_the_keyboard(window: Window, tmp_path: Path) -> None:
+    entries = (Entry("CC-02", "first"), Entry("CC-01", "second"))
+    page = ReportPage("", "", True, sections=(Section("Breaks", (Group("", entries),)),))
+    window.open(write(tmp_path, html.render(page)))
+    rules = "return [...document.querySelectorAll('.finding')].map(each => each.dataset.rule)"
+    assert window.run(rules) == ["CC-02", "CC-01"]
+    window.press(window.find("#order"), "by r")
+    window.wait(lambda: window.run(rules) == ["CC-01", "CC-02"])
+
+
+def test_a_printed_report_has_all_findings_and_no_controls(window: Window, tmp_path: Path) -> None:
+    window.open(write(tmp_path, html.render(make_several())))
+    assert window.find("#controls").is_displayed()
+    window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert not window.find("#controls").is_displayed()
+        shown = "return [...document.querySelectorAll('.finding')].every(e => e.checkVisibility())"
+        assert window.run(shown)
+    finally:
+        window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_a_finding_that_the_filter_hides_is_shown_again(window: Window, tmp_path: Path) -> None:

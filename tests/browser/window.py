@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -35,6 +35,17 @@ _ARGUMENTS = (
     # No name is resolved, so only the loopback interface can be reached.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
+
+
+_WATCH_FOCUS = """
+    document.activeElement.blur();
+    window.focused = new Set();
+    const all = "a[href], button, input, select, textarea, summary, [tabindex='0']";
+    window.controls = [...document.querySelectorAll(all)].filter(
+        (each) => !each.disabled && each.checkVisibility());
+    document.addEventListener("focusin", (event) => window.focused.add(event.target));
+"""
+"""Script that notes the visible controls of a page, and then those that get the focus."""
 
 
 class Window:
@@ -75,6 +86,15 @@ class Window:
         assert self.run("arguments[0].focus(); return document.activeElement", element) == element
         assert self.run("return arguments[0].tabIndex", element) >= 0
         element.send_keys(*keys)
+
+    def find_unreachable(self) -> list[str]:
+        """Press Tab through the whole page, and return the visible controls that it leaves out."""
+        self.run(_WATCH_FOCUS)
+        for _ in range(self.run("return window.controls.length") + 2):
+            ActionChains(self.driver).send_keys(Keys.TAB).perform()
+        missed = "window.controls.filter(each => !window.focused.has(each))"
+        found: list[str] = self.run(f"return {missed}.map(each => each.outerHTML)")
+        return found
 
     def run(self, script: str, *arguments: object) -> Any:
         """Run a script, and return its result."""
