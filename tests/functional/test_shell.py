@@ -94,6 +94,31 @@ def _on_a_terminal(delay: str, until: str) -> str:
     return terminal.shown
 
 
+HELP = """
+import sys
+import click
+before = set(sys.modules)
+from capsmith.cli import main
+try:
+    main(["--help"])
+finally:
+    print("MODULES", *sorted(set(sys.modules) - before))
+"""
+
+
+def test_help_imports_little_more_than_click() -> None:
+    """Its start takes at most a quarter longer than Python's with click: benchmarks.generate."""
+    command = [sys.executable, "-c", HELP]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    _, *names = done.stdout[done.stdout.index("MODULES") :].split()
+    roots = {name.partition(".")[0] for name in names}
+    assert roots <= {"capsmith", "click", *sys.stdlib_module_names}
+    own = {name for name in names if name.startswith("capsmith.")}
+    assert {name for name in own if not name.startswith("capsmith.cli")} == set()
+    slow = {"asyncio", "dataclasses", "email", "http", "importlib.metadata", "json", "ssl"}
+    assert slow.isdisjoint(names)
+
+
 def test_a_terminal_shows_work_that_takes_long() -> None:
     assert "[bold]acme" in _on_a_terminal("0", "[bold]acme")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -101,6 +102,22 @@ def test_code_of_managers_imports_no_test_code(
 
     assert importing == set()
     assert f'exclude = ["/{FOLDER}/testing"]' in (repository.folder / "pyproject.toml").read_text()
+
+
+def test_the_image_has_nothing_of_the_pages(
+    repository: Repository, modules: dict[str, Path]
+) -> None:
+    """Pages and reports of capsmith are no part of what the Dockerfile installs."""
+    installed = [*modules.values(), *(repository.folder / "src").rglob("*.py")]
+    imported = {name.partition(".")[0] for path in installed for name in _imports(path)}
+    assert imported.isdisjoint({"capsmith", "starlette", "uvicorn", "jinja2", "rich"})
+    suffixes = {".html", ".css", ".js", ".jinja"}
+    folders = (repository.folder / "src", repository.folder / FOLDER)
+    assert not [path for each in folders for path in each.rglob("*") if path.suffix in suffixes]
+    project = tomllib.loads((repository.folder / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = " ".join(project["project"]["dependencies"])
+    assert "capsmith" not in needed.replace("capsmith-runtime", "")
+    assert not re.search("starlette|uvicorn|jinja2|rich", needed)
 
 
 def test_an_infrastructure_provider_carries_no_pools_and_no_control_planes(
