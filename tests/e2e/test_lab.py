@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -109,7 +110,7 @@ def lab(tools: Toolbox, tmp_path: Path) -> Iterator[Lab]:
 
 def test_demo(lab: Lab, tmp_path: Path) -> None:
     """Three Machines run; then what the demo proposes, a killed API server, and the end."""
-    shown = lab.run("lab", "demo", ".")
+    shown = lab.run("lab", "demo", ".", "--page")
     steps = re.findall(r"^(?:starting|installing) .* \((\d) of (\d)\)$", shown, re.MULTILINE)
     assert steps == [(str(number), "6") for number in range(1, 7)]
     assert "The Cluster demo has 3 Machines Running" in shown
@@ -117,6 +118,8 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
     run = read_run(lab.folder.run_state)
     assert run is not None
     assert {"error", "hang", "refuse"} <= set(run.faults)
+    assert str(lab.folder.page_opener) in shown
+    _check_page(lab)
     assert lab.run("lab", "kubeconfig").strip() in shown
     kubeconfig = Path(lab.run("lab", "kubeconfig").strip())
     with closing(open_client(kubeconfig, tmp_path)) as client:
@@ -140,6 +143,26 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
     assert lab.processes() == []
     assert not lab.state.exists() or list(lab.state.iterdir()) == []
     assert "error lab-not-running" in lab.run("lab", "status", code=2)
+
+
+def _check_page(lab: Lab) -> None:
+    """The page in the background shows the Machines and what can be tried."""
+    opener = lab.folder.page_opener.read_text(encoding="utf-8")
+    address = re.search(r"http://(127\.0\.0\.1:\d+)/", opener)
+    assert address is not None
+    key = opener.split("<pre>")[1].split("</pre>")[0]
+    headers = {"Authorization": f"Bearer {key}", "Origin": f"http://{address[1]}"}
+    with closing(http.client.HTTPConnection(address[1], timeout=60)) as connection:
+        connection.request("POST", "/api/stream", b"{}", headers)
+        response = connection.getresponse()
+        assert response.status == 200
+        missing = {"Machine", "Kill the manager-infrastructure"}
+        while missing and (line := response.readline()):
+            message = json.loads(line)
+            rows = message.get("tree", {}).get("rows", [])
+            missing -= {row["kind"] for row in rows if row["state"] == "Running"}
+            missing -= {each["title"] for each in message.get("actions", {}).get("lab", [])}
+    assert missing == set()
 
 
 def _check_given(lab: Lab, kubeconfig: Path) -> None:
