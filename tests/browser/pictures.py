@@ -21,16 +21,18 @@ from tests.browser.window import ENTER, Window, find_programs, open_window
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 DIGEST = PICTURES / "page.sha256"
-_ASSETS = ROOT / "generator" / "capsmith" / "clusters" / "lab" / "page" / "assets"
+_PAGE = ROOT / "generator" / "capsmith" / "clusters" / "lab" / "page"
+_ASSETS = _PAGE / "assets"
 _EXAMPLE = ROOT / "examples" / "acme" / "provider.yaml"
 _NAME = "acme"
 _SIZE = {"width": 1280, "height": 760, "deviceScaleFactor": 1, "mobile": False}
 
 
 def compute_digest() -> str:
-    """Return a digest of the files of the page and of this script."""
+    """Return a digest of the files that decide what the page shows, and of this script."""
     digest = hashlib.sha256()
-    for path in [*sorted(_ASSETS.rglob("*")), Path(__file__), _EXAMPLE]:
+    shown = [*sorted(_ASSETS.rglob("*")), *sorted((_PAGE / "model").glob("*.py"))]
+    for path in [*shown, Path(__file__), _EXAMPLE]:
         if path.is_file():
             digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()
