@@ -177,7 +177,9 @@ class MatrixRow(NamedTuple):
 
     def list_columns(self, columns: Sequence[str], cell: tuple[int, ...]) -> tuple[str, ...]:
         """Return the columns whose findings are exactly those of ``cell``."""
-        return tuple(column for column, each in zip(columns, self.cells) if each == cell)
+        return tuple(
+            column for column, each in zip(columns, self.cells, strict=True) if each == cell
+        )
 
 
 def make_matrix(page: ReportPage) -> tuple[MatrixRow, ...]:

@@ -106,7 +106,7 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
     try:
         servers = _define(lab, settings, tools)
         try:
-            servers.start(number_steps(servers.step_count, lambda text: _step(text, ending)))
+            servers.start(count_steps(servers.step_count, lambda text: _step(text, ending)))
             servers.look(time.monotonic(), lambda text: None)
             _tell({"ready": True})
             # From here on, the command that started the lab may end, and later writes must not fail
@@ -161,7 +161,7 @@ def _look_after(lab: LabFolder, servers: _Servers, ending: _Ending) -> NoReturn:
         time.sleep(_LOOK_SECONDS)
 
 
-def number_steps(total: int, report: Callable[[str], None]) -> Callable[[str], None]:
+def count_steps(total: int, report: Callable[[str], None]) -> Callable[[str], None]:
     """Return a function that reports each step with its number, such as ``x (2 of 6)``.
 
     A single step gets no number.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from capsmith.clusters.lab.supervisor import number_steps
+from capsmith.clusters.lab.supervisor import count_steps
 
 
 def report(*steps: str) -> list[str]:
     found: list[str] = []
-    progress = number_steps(len(steps), found.append)
+    progress = count_steps(len(steps), found.append)
     for step in steps:
         progress(step)
     return found
