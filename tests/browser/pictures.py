@@ -7,7 +7,6 @@ draw other pixels.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.browser import digest
 from tests.browser.window import ENTER, Window, find_programs, open_window
 
 ROOT = Path(__file__).parents[2]
@@ -30,12 +30,9 @@ _SIZE = {"width": 1280, "height": 760, "deviceScaleFactor": 1, "mobile": False}
 
 def compute_digest() -> str:
     """Return a digest of the files that decide what the page shows, and of this script."""
-    digest = hashlib.sha256()
-    shown = [*sorted(_ASSETS.rglob("*")), *sorted((_PAGE / "model").glob("*.py"))]
-    for path in [*shown, Path(__file__), _EXAMPLE]:
-        if path.is_file():
-            digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
+    assets = [path for path in sorted(_ASSETS.rglob("*")) if path.is_file()]
+    model = sorted((_PAGE / "model").glob("*.py"))
+    return digest.compute_digest([*assets, *model, Path(__file__), _EXAMPLE], ROOT)
 
 
 @contextmanager

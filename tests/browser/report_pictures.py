@@ -7,7 +7,6 @@ Beside the pictures is a digest of everything that decides how they look; a test
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capsmith.clusters.lab.provider import read_provider
+from tests.browser import digest
 from tests.browser.window import Window, find_programs, open_window
 
 ROOT = Path(__file__).parents[2]
@@ -76,10 +76,7 @@ def list_pictures(folder: Path) -> tuple[Picture, ...]:
 
 def compute_digest() -> str:
     """Return a digest of what decides how the pictures look."""
-    digest = hashlib.sha256()
-    for path in _SOURCES:
-        digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
+    return digest.compute_digest(_SOURCES, ROOT)
 
 
 def prepare(folder: Path) -> None:
