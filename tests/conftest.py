@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, settings
 from tests.distribution import group_of, rank_of
 from tests.e2e.harness.report import Report
 from tests.exhaustive import is_left_out
-from tests.golden.cases import RUN_FOLDER
 from tests.resting import rest_servers, wake_servers
+from tests.run_folder import RUN_FOLDER
 
 # How fast a machine is, is no property of what is tested; nor is luck.  New examples are looked for
 # with `--hypothesis-profile=searching`.

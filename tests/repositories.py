@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-RUNTIME = Path(__file__).parents[1] / "runtime" / "src"
-"""The folder of the runtime, for repositories that depend on it as a package."""
+from tests.bytecode import RUNTIME, add_bytecode
 
 _SERVER = Path(__file__).with_name("forking.py")
 
@@ -42,7 +41,13 @@ def add_authored_code(example: Path, repository: Path) -> None:
 
 
 def import_path(repository: Path) -> str:
-    """Return PYTHONPATH for a process that runs the code of ``repository``."""
+    """Return PYTHONPATH for a process that runs the code of ``repository``.
+
+    A copy of the runtime there gets bytecode.
+    """
+    vendor = repository / "vendor"
+    if vendor.is_dir():
+        add_bytecode(vendor)
     return os.pathsep.join([str(repository / "src"), str(runtime_folder(repository))])
 
 

@@ -17,11 +17,10 @@ from capsmith.output.reference import AUTHOR_API_PATH
 from tests.golden.expected import expected_folder, is_copy, kept_folder
 from tests.golden.files import File, read
 from tests.repositories import add_authored_code, has_authored_code
+from tests.run_folder import RUN_FOLDER
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
-RUN_FOLDER = "CAPSMITH_TEST_RUN"
-"""The variable with the folder that the processes of one run of the tests share."""
 _RUNTIME_DIGEST = re.compile(r"(^runtime:\n(?:  .*\n)*?  digest: )\S+", re.MULTILINE)
 _PAGE_DIGEST = re.compile(rf"(^  {AUTHOR_API_PATH}:\n    .*\n    digest: )\S+", re.MULTILINE)
 _ENTRY = re.compile(r"^  (\S.*):\n    owner: (\w+)\n    digest: (\S+)\n(?!    )", re.MULTILINE)
