@@ -48,14 +48,16 @@ from tests.e2e.whole import (
     wait_replaced,
     workers,
 )
-from tests.exhaustive import short
+from tests.exhaustive import exhaustive
 from tests.repositories import import_path
 
 _QUIET_SECONDS = 3.0
 _REMEDIATE = "cluster.x-k8s.io/remediate-machine"
 
 
-@pytest.fixture(scope="module", params=[WHOLE_NEWEST, *short(WHOLE_OLDEST)], ids=str)
+# On the oldest core, test_contract_upgrade.py and test_contract_core_first.py run clusters of
+# generated providers of contract v1beta1.
+@pytest.fixture(scope="module", params=[WHOLE_NEWEST, *exhaustive(WHOLE_OLDEST)], ids=str)
 def whole(request: pytest.FixtureRequest, base: Base, report: Report) -> Iterator[WholeStack]:
     made = WholeStack(base, request.param, report)
     yield made
@@ -68,7 +70,6 @@ def scenario(request: pytest.FixtureRequest, whole: WholeStack) -> Iterator[Scen
         yield made
 
 
-@pytest.mark.life
 def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
     """Each phase has its crash: all managers die at a moment of chance and come again.
 
@@ -106,7 +107,6 @@ def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
         delete_and_check(scenario)
 
 
-@pytest.mark.life
 def test_whole_conforms(whole: WholeStack) -> None:
     """One run has the checks of each role of the release, under both contracts."""
     stack, contract = whole.stack, whole.combination.contract
@@ -135,6 +135,8 @@ def test_whole_conforms(whole: WholeStack) -> None:
     )
 
 
+# test_conformance_command.py ends a run by a signal, and test_lab.py one with its servers.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("whole", [WHOLE_NEWEST], ids=str, indirect=True)
 def test_an_interrupted_run_leaves_nothing(whole: WholeStack, tmp_path: Path) -> None:
     """A run starts all managers and boots the cluster; Ctrl-C ends and removes all of it."""

@@ -13,8 +13,11 @@ from tests.exhaustive import exhaustive
 from tests.functional.conftest import REPOSITORIES, Repository
 from tests.golden.cases import authored_cases
 
-_REPEATED = {"acme", "control-plane", "homelab", *(case.name for case in authored_cases())}
-"""Examples whose scenarios `complete` and `homelab-v1beta1` run too.
+_REPEATED = {
+    *("acme", "complete", "control-plane", "homelab"),
+    *(case.name for case in authored_cases()),
+}
+"""Examples whose scenarios `two-contracts` and `homelab-v1beta1` run too.
 
 `./dev release --dry-run` runs the tests of acme.
 """

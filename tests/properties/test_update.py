@@ -108,15 +108,31 @@ ROUNDS = st.lists(
 )
 
 
-@settings(
-    max_examples=300,
+_SETTINGS = settings(
+    max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@_SETTINGS
 @given(st.integers(0, DESCRIPTIONS - 1), ROUNDS)
 def test_nothing_of_the_author_is_lost_and_every_conflict_is_reported(
     first_runs: dict[int, Path], number: int, rounds: list[Round]
 ) -> None:
+    _check_rounds(first_runs, number, rounds)
+
+
+@pytest.mark.exhaustive
+@settings(_SETTINGS, max_examples=300)
+@given(st.integers(0, DESCRIPTIONS - 1), ROUNDS)
+def test_the_same_with_more_examples(
+    first_runs: dict[int, Path], number: int, rounds: list[Round]
+) -> None:
+    _check_rounds(first_runs, number, rounds)
+
+
+def _check_rounds(first_runs: dict[int, Path], number: int, rounds: list[Round]) -> None:
     source = generated(first_runs, number)
     with tempfile.TemporaryDirectory(dir=first_runs[-1]) as work:
         folder = Path(shutil.copytree(source, Path(work) / "acme"))
