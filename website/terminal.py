@@ -60,7 +60,9 @@ def record() -> str:
     shown: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        state = {"XDG_STATE_HOME": str(folder / ".state")}
+        # The commands that are proposed name the program as it is found on PATH.
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        state = {"XDG_STATE_HOME": str(folder / ".state"), "PATH": path}
         for command in COMMANDS:
             shown.append(f"$ {command}")
             if command.startswith("cd "):

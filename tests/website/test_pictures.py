@@ -28,3 +28,4 @@ def test_the_demonstration_is_that_of_its_record() -> None:
     picture = terminal.svg(terminal.RECORD.read_text(encoding="utf-8"))
     assert terminal.PICTURE.read_text(encoding="utf-8") == picture
     assert "has 3 Machines Running" in picture
+    assert "bin/capsmith" not in picture
