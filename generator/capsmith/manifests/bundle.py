@@ -86,6 +86,11 @@ class Installed:
         """Return the objects of a kind from all providers."""
         return self._by_kind.get(kind, ())
 
+    @cached_property
+    def names(self) -> frozenset[tuple[str, str]]:
+        """Return kind and name of each object of all providers."""
+        return frozenset((each.kind, each.name) for each in self.manifests)
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -136,6 +141,11 @@ class Bundle:
         # By identity, because two providers may ship equal objects, and manifests are not hashable.
         known = {id(manifest) for manifest in own}
         return (*own, *(each for each in self.installed.of(kind) if id(each) not in known))
+
+    def has_named(self, kind: str, name: str) -> bool:
+        """Return whether this provider or another one has an object of this kind and name."""
+        is_own = any(each.name == name for each in self.of(kind))
+        return is_own or (kind, name) in self.installed.names
 
     @cached_property
     def has_pools_only(self) -> bool:

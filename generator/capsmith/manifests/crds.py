@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -289,7 +289,9 @@ def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
 
 Problem = tuple[Path, str]
 """Path to a part of the CRD with the wrong type, and the type that is expected."""
-_Check = Callable[[Any, Path], Iterator[Problem]]
+_Check = Callable[[Any, Path], Iterable[Problem]]
+_EXACT: dict[_Check, tuple[type, ...]] = {}
+"""Types of which each value passes a check of scalars.  Nearly all values have one of them."""
 
 
 def find_wrong_types(crd: Mapping[str, Any]) -> Iterator[Problem]:
@@ -302,11 +304,13 @@ def find_wrong_types(crd: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _scalar(what: str, *types: type) -> _Check:
-    def check(value: Any, path: Path) -> Iterator[Problem]:
+    def check(value: Any, path: Path) -> Iterable[Problem]:
         # In Python True is an int.
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            yield path, what
+            return ((path, what),)
+        return ()
 
+    _EXACT[check] = types
     return check
 
 
@@ -337,12 +341,15 @@ def _map_of(value_check: _Check) -> _Check:
 
 def _object(**keys: _Check) -> _Check:
     checks = {key.replace("__", "-"): check for key, check in keys.items()}
+    exact = {key: _EXACT[check] for key, check in checks.items() if check in _EXACT}
 
     def check(value: Any, path: Path) -> Iterator[Problem]:
         if not isinstance(value, Mapping):
             yield path, "a mapping"
             return
         for key, found in value.items():
+            if type(found) in exact.get(key, ()):
+                continue
             if not isinstance(key, str):
                 yield path, f"a string instead of the key {key!r}"
             elif found is not None and (check_key := checks.get(key)) is not None:
@@ -351,18 +358,17 @@ def _object(**keys: _Check) -> _Check:
     return check
 
 
-def _anything(value: Any, path: Path) -> Iterator[Problem]:
-    return iter(())
+def _anything(value: Any, path: Path) -> Iterable[Problem]:
+    return ()
 
 
-def _schema(value: Any, path: Path) -> Iterator[Problem]:
+def _schema(value: Any, path: Path) -> Iterable[Problem]:
     # A separate function, because schemas contain schemas.
-    yield from _SCHEMA(value, path)
+    return _SCHEMA(value, path)
 
 
-def _schema_or_flag(value: Any, path: Path) -> Iterator[Problem]:
-    if not isinstance(value, bool):
-        yield from _SCHEMA(value, path)
+def _schema_or_flag(value: Any, path: Path) -> Iterable[Problem]:
+    return () if isinstance(value, bool) else _SCHEMA(value, path)
 
 
 _TEXT = _scalar("a string", str)

@@ -33,7 +33,7 @@ _CLASSES = {
 """Fields of a selector, each with the list of worker classes that it refers to."""
 
 
-@check("class-patches")
+@check("class-patches", is_shared=True)
 def check_class_patches(context: Context) -> Iterator[Violation]:
     """TP-22: Each patch of a ClusterClass selects a template and uses only declared names."""
     known = context.bundle.known_crds

@@ -20,7 +20,7 @@ _STEPS = {"items": "[]", "additionalProperties": "{}"}
 _CA = ("spec", "conversion", "webhook", "clientConfig", "caBundle")
 
 
-@check("crd-structural", Keywords)
+@check("crd-structural", Keywords, is_shared=True)
 def check_crd_structural(context: Context, params: Keywords) -> Iterator[Violation]:
     """CRD-24: The schema of each version is structural."""
     for manifest, number in _list_versions(context):
@@ -28,7 +28,7 @@ def check_crd_structural(context: Context, params: Keywords) -> Iterator[Violati
             yield _violation(manifest, number, fault)
 
 
-@check("crd-defaults", Keywords)
+@check("crd-defaults", Keywords, is_shared=True)
 def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation]:
     """CRD-25: Each default fits the schema of its field."""
     for manifest, number in _list_versions(context):
@@ -38,7 +38,7 @@ def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation
                 yield _violation(manifest, number, fault)
 
 
-@check("crd-definition", Values)
+@check("crd-definition", Values, is_shared=True)
 def check_crd_definition(context: Context, params: Values) -> Iterator[Violation]:
     """CRD-26: The API server accepts the whole CRD, apart from its schemas."""
     for manifest in _manifests(context):

@@ -50,15 +50,28 @@ def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding
         yield _finding(rule, problem)
 
 
-def find_violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Violation]:
+SharedResults = dict[tuple[object, ...], tuple[Violation, ...]]
+"""Violations in one bundle, by the name and parameters of checks that no contract influences."""
+
+
+def find_violations(
+    rule: Rule, bundle: Bundle, contract: Contract, shared: SharedResults | None = None
+) -> Iterable[Violation]:
     """Return the places where a bundle violates one rule; empty for a rule without a check.
 
-    Raises ValueError if the rule's parameters do not match its check.
+    ``shared`` keeps results for other contracts under which the same bundle is judged.  Raises
+    ValueError if the rule's parameters do not match its check.
     """
     if rule.check is None:
         return ()
     named, arguments = _bind(_ByIdentity(rule.check))
-    return named.run(Context(bundle, contract, rule), *arguments)
+    context = Context(bundle, contract, rule)
+    if shared is None or not named.is_shared:
+        return named.run(context, *arguments)
+    key = (named.name, *arguments)
+    if key not in shared:
+        shared[key] = tuple(named.run(context, *arguments))
+    return shared[key]
 
 
 class _ByIdentity:

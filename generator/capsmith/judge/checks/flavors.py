@@ -48,7 +48,7 @@ class Variables:
 def check_flavor_variables(context: Context, params: Variables) -> Iterator[Violation]:
     """CC-72: The template has the variables that ``clusterctl generate cluster`` sets."""
     for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
-        variables = scan(found[0].text)
+        variables = _scan(found[0].text)
         used = {name for each in variables for name in (each.name, *each.inner)}
         if _is_managed(context, found):
             used.update(params.of_machines)
@@ -78,7 +78,7 @@ def check_class_plain(context: Context) -> Iterator[Violation]:
     """CC-74: A ClusterClass file has no variables, namespaces or objects of another file."""
     owners: dict[tuple[str, str], str] = {}
     for file, found in _by_file(context, Artefact.CLUSTER_CLASS).items():
-        for variable in scan(found[0].text):
+        for variable in _scan(found[0].text):
             yield Violation(found[0], f"variable {variable.text} in a ClusterClass", variable.line)
         for manifest in found:
             if text_of(manifest.document, "metadata", "namespace"):
@@ -151,7 +151,7 @@ class TroubleKind:
     trouble: str
 
 
-@check("variable-trouble", TroubleKind)
+@check("variable-trouble", TroubleKind, is_shared=True)
 def check_variable_trouble(context: Context, params: TroubleKind) -> Iterator[Violation]:
     """CC-40, CC-41: Variables have a form that clusterctl accepts, and no empty default."""
     trouble = Trouble(params.trouble)
@@ -192,7 +192,7 @@ def check_variable_unasked(context: Context, params: Given) -> Iterator[Violatio
                     yield Violation(manifest, f"{message}; if unset, it is empty", variable.line)
 
 
-@check("variable-commented")
+@check("variable-commented", is_shared=True)
 def check_variable_commented(context: Context) -> Iterator[Violation]:
     """CC-43: No variable occurs only in comments, because clusterctl would require it."""
     for manifest, variables in _files(context, _ALWAYS):

@@ -50,7 +50,7 @@ class Mismatch(NamedTuple):
     """Whether a variable at any depth below ``varies_with`` could resolve the mismatch."""
 
 
-@check("objects-fit")
+@check("objects-fit", is_shared=True)
 def check_objects_fit(context: Context) -> Iterator[Violation]:
     """CC-80: Every object in a cluster template or ClusterClass matches the schema of its CRD.
 

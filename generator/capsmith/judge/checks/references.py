@@ -86,7 +86,7 @@ def _all_clients(bundle: Bundle) -> Iterator[Client]:
         yield Client(manifest, path, manifest.mapping(*path))
 
 
-@check("webhook-service")
+@check("webhook-service", is_shared=True)
 def check_webhook_service(context: Context) -> Iterator[Violation]:
     """CC-36: Each webhook names a Service of the release that leads to a Pod's port."""
     services = {service.name: service for service in context.bundle.all_of("Service")}
@@ -214,7 +214,7 @@ def _read_names(certificate: Manifest) -> list[str]:
     return [name.rstrip(".") for name in texts_of(certificate.mapping("spec"), "dnsNames")]
 
 
-@check("certificate-references")
+@check("certificate-references", is_shared=True)
 def check_certificate_references(context: Context) -> Iterator[Violation]:
     """CC-38: Each Certificate names an Issuer, and a Secret that a Pod mounts."""
     bundle = context.bundle
@@ -264,7 +264,7 @@ def _list_secrets_of_servers(bundle: Bundle, certificate: Manifest) -> set[str]:
     }
 
 
-@check("pod-references")
+@check("pod-references", is_shared=True)
 def check_pod_references(context: Context) -> Iterator[Violation]:
     """CC-39: The release contains what the Pods of its Deployments need to start."""
     bundle = context.bundle
@@ -321,19 +321,19 @@ class BuiltInRoles:
     """Prefixes of the names of the other roles."""
 
 
-@check("binding-references", BuiltInRoles)
+@check("binding-references", BuiltInRoles, is_shared=True)
 def check_binding_references(context: Context, params: BuiltInRoles) -> Iterator[Violation]:
     """CC-46: Each binding names a role of the release, or a ClusterRole of the API server."""
     bundle = context.bundle
     if not bundle.files(Artefact.COMPONENTS):
         return
-    known = {(kind, each.name) for kind in ("Role", "ClusterRole") for each in bundle.all_of(kind)}
-    known |= {("ClusterRole", name) for name in params.names}
+    built_in = {("ClusterRole", name) for name in params.names}
     for binding in bundle.of("RoleBinding", "ClusterRoleBinding"):
         name = text_of(binding.document, "roleRef", "name")
         kind = text_of(binding.document, "roleRef", "kind")
         is_built_in = kind == "ClusterRole" and name.startswith(params.prefixes)
-        if (kind, name) not in known and not is_built_in and not has_variable(name):
+        is_known = is_built_in or (kind, name) in built_in or bundle.has_named(kind, name)
+        if not is_known and not has_variable(name):
             message = f"{binding}: {kind} {name} is not in the release"
             when = "" if kind == "Role" else "no ClusterRole of this name exists"
             yield Violation(binding, message, path=("roleRef",), when=when)
@@ -343,7 +343,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
 _FILES = (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS)
 
 
-@check("template-kinds")
+@check("template-kinds", is_shared=True)
 def check_template_kinds(context: Context) -> Iterator[Violation]:
     """CC-77: Each provider kind that a cluster template or ClusterClass uses has a CRD."""
     known = context.bundle.known_crds

@@ -83,21 +83,28 @@ class NamedCheck:
     name: str
     run: CheckFunction
     params: type[Any]
+    is_shared: bool
+    """Whether the result is the same for each contract under which a bundle is judged."""
 
 
 _CHECKS: dict[str, NamedCheck] = {}
 
 
-def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], CheckFunction]:
+def check(
+    name: str, params: type[Any] = NoParams, *, is_shared: bool = False
+) -> Callable[[CheckFunction], CheckFunction]:
     """Return a decorator that registers a check under ``name``.
 
-    ``params`` is the dataclass for the check's parameters.  Raises ValueError if the name is taken.
+    ``params`` is the dataclass for the check's parameters.  A check is ``is_shared`` if it reads
+    nothing of its context but the bundle, and nothing of that which depends on the contract: the
+    roles are the same for all contracts, but which versions core uses is not.  Raises ValueError if
+    the name is taken.
     """
 
     def register(function: CheckFunction) -> CheckFunction:
         if name in _CHECKS:
             raise ValueError(f"duplicate check {name}")
-        _CHECKS[name] = NamedCheck(name, function, params)
+        _CHECKS[name] = NamedCheck(name, function, params, is_shared)
         return function
 
     return register

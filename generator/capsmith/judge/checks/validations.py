@@ -67,8 +67,9 @@ def find_rule_places(schema: Mapping[str, Any]) -> Iterator[RulePlace]:
 def _below(schema: dict[str, Any], here: _Step, is_object: bool) -> Iterator[RulePlace]:
     rules = list_of(schema, RULES)
     if rules:
-        types = keep_types(schema, is_object)
-        yield RulePlace(here.path, here.field, rules, types, keep_types(schema), here.correlated)
+        plain = keep_types(schema)
+        types = _add_object_fields(plain) if is_object else plain
+        yield RulePlace(here.path, here.field, rules, types, plain, here.correlated)
     properties = schema.get("properties")
     for name, part in properties.items() if isinstance(properties, dict) else ():
         # The API server does not accept rules in an object's metadata.
@@ -109,10 +110,12 @@ def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), Mapping):
             kept[key] = keep_types(schema[key], _is_embedded(schema[key]))
-    if is_object:
-        # The API server declares these fields itself, regardless of the schema.
-        kept["properties"] = {**kept.get("properties", {}), **_OF_EVERY_OBJECT}
-    return kept
+    return _add_object_fields(kept) if is_object else kept
+
+
+def _add_object_fields(types: dict[str, Any]) -> dict[str, Any]:
+    # The API server declares these fields itself, regardless of the schema.
+    return {**types, "properties": {**types.get("properties", {}), **_OF_EVERY_OBJECT}}
 
 
 def _is_embedded(schema: Any) -> bool:
@@ -133,7 +136,7 @@ class RuleFault(NamedTuple):
     message: str
 
 
-@check("schema-rules")
+@check("schema-rules", is_shared=True)
 def check_schema_rules(context: Context) -> Iterator[Violation]:
     """CRD-23: The API server accepts every validation rule of every version."""
     for crd in context.bundle.crds:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from capsmith.contract.model import Contract, EffectClass, Rule
 from capsmith.findings import Finding, Location
-from capsmith.judge.checks.evaluate import find_violations
+from capsmith.judge.checks.evaluate import SharedResults, find_violations
 from capsmith.judge.checks.registry import Violation
 from capsmith.judge.release.model import Breach, ReleaseViolation, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles
@@ -83,6 +83,7 @@ def _of_bundle(
     roles = find_roles(bundle, options.roles)
     bundle = replace(bundle, roles=roles, release=options.release)
     cores = filter_installable(options.cores, read_series_contract(bundle))
+    shared: SharedResults = {}
     for version, contract in contracts.items():
         speaking = [core for core in cores if version in core.contracts]
         if not speaking:
@@ -98,13 +99,19 @@ def _of_bundle(
         chosen = replace(bundle, judged=judged)
         for rule in track(f"contract {version}, rule", contract.rules.values()):
             if rule.check is not None and _concerns(rule, speaking):
-                yield from _of_rule(rule, chosen, contract, speaking, release)
+                violations = find_violations(rule, chosen, contract, shared)
+                yield from _of_rule(rule, violations, chosen, contract, speaking, release)
 
 
 def _of_rule(
-    rule: Rule, bundle: Bundle, contract: Contract, cores: Sequence[Core], release: ReleaseFiles
+    rule: Rule,
+    violations: Iterable[Violation],
+    bundle: Bundle,
+    contract: Contract,
+    cores: Sequence[Core],
+    release: ReleaseFiles,
 ) -> Iterator[ReleaseViolation]:
-    for found in find_violations(rule, bundle, contract):
+    for found in violations:
         # A file that was named individually says nothing about its neighbours.
         if rule.id == _BESIDE and found.manifest.file in release.alone:
             continue

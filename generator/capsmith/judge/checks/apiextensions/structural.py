@@ -44,6 +44,11 @@ _REFUSED = frozenset({"id", "$schema", "$ref", "dependencies", "patternPropertie
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
+_LIMITING = frozenset((*_JUNCTORS, "not", "pattern"))
+_OF_LISTS = frozenset(
+    ("uniqueItems", *(f"x-kubernetes-{key}" for key in ("list-type", "list-map-keys", "map-type")))
+)
+"""Keywords without which a schema has no list type or map type that can be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,10 @@ def is_set(schema: Schema, key: str) -> bool:
 class _StructuralCheck:
     words: Keywords
     faults: list[Fault] = field(default_factory=list)
+    unsupported: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unsupported = frozenset(self.words.unsupported)
 
     def report(self, path: Path, message: str) -> None:
         self.faults.append(Fault(path, message))
@@ -121,22 +130,25 @@ class _StructuralCheck:
 
     def check_field(self, schema: Schema, place: _Place) -> None:
         """Check the schema of a field, of items, of the values of a map, or of an object."""
-        kind = schema.get("type")
-        if kind in _SCALARS and not place.in_meta and schema.keys() <= _PLAIN:
+        if not place.in_meta and _is_plain(schema):
             return
         self._check_keywords(schema, place)
         self._check_type(schema, place)
         self._check_rest(schema, place)
         if place.level is _Level.ROOT or is_set(schema, _EMBEDDED):
             self._check_meta(schema, place)
-        skips = _is_int_or_string(schema)
-        skips_first = _is_int_or_string(next(iter(list_of(schema, "allOf")), None))
-        self._check_limits(schema, place, skips, skips_first)
+        if not _LIMITING.isdisjoint(schema):
+            skips = _is_int_or_string(schema)
+            skips_first = _is_int_or_string(next(iter(list_of(schema, "allOf")), None))
+            self._check_limits(schema, place, skips, skips_first)
         self._check_children(schema, place)
 
     def _check_children(self, schema: Schema, place: _Place) -> None:
         is_object = place.level is _Level.ROOT
         for name, part in mapping_of(schema, "properties").items():
+            # Most fields are plain, and a place costs more than this check.
+            if part and not place.in_meta and name not in _META and _is_plain(part):
+                continue
             child = place.at("properties", name, level=_Level.FIELD)
             if name in _META and (is_object or is_set(schema, _EMBEDDED)):
                 child = child._replace(in_meta=True, takes_default=not is_object)
@@ -228,7 +240,7 @@ class _StructuralCheck:
         kind = schema.get("type") or ""
         if kind and kind not in self.words.types:
             self.report((*path, "type"), f"type {quote(kind)} is not one of the supported types")
-        for key in self.words.unsupported:
+        for key in () if self.unsupported.isdisjoint(schema) else self.words.unsupported:
             if is_set(schema, key) and schema[key] != {}:
                 self.report((*path, key), f"{key} is not supported")
         if schema.get("default") is not None and not place.takes_default:
@@ -242,8 +254,9 @@ class _StructuralCheck:
             self.report((*path, _REST), f"{_REST} and properties exclude each other")
         if schema.get(_OPEN) is False:
             self.report((*path, _OPEN), f"{_OPEN} must be true or missing")
-        for fault in find_list_faults(schema, self.words.list_types, self.words.map_types):
-            self.report((*path, *fault.path), fault.message)
+        if not _OF_LISTS.isdisjoint(schema):
+            for fault in find_list_faults(schema, self.words.list_types, self.words.map_types):
+                self.report((*path, *fault.path), fault.message)
 
     def report_undeclared(self, limits: Schema, schema: Schema | None, path: Path) -> None:
         """Report fields that junctors at the root limit and the schema does not declare."""
@@ -267,6 +280,11 @@ class _StructuralCheck:
 
 _DROPPED_IF_EMPTY: Final = frozenset({"definitions", "patternProperties"})
 """Keywords that the API server does not tell from missing ones if they are empty."""
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Return whether a schema is one of a scalar without anything that can be wrong."""
+    return schema.get("type") in _SCALARS and schema.keys() <= _PLAIN
 
 
 def _is_int_or_string(schema: Any) -> bool:
