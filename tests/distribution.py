@@ -37,7 +37,6 @@ _LONGEST = (
     "tests/e2e/test_ec2.py",
     "tests/e2e/test_ipam.py",
     "tests/realapi/test_storage_migration.py",
-    "tests/properties/test_update.py",
 )
 """What the names of groups of two minutes and more begin with, the longest first.
 

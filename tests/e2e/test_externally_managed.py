@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import eventually, steadily
 from tests.e2e.scenario import Scenario, denied, infrastructure_cluster, wait_nothing_left
@@ -11,6 +13,7 @@ _MANAGED_BY = "cluster.x-k8s.io/managed-by"
 _QUIET_SECONDS = 2.0
 
 
+@pytest.mark.newest
 def test_externally_managed(scenario: Scenario, site: Site) -> None:
     """Proves: IC-15, IC-16."""
     documents = scenario.render(control_planes=1, workers=1)

@@ -120,6 +120,8 @@ def test_managed_topology(scenario: Scenario) -> None:
     assert _hosted(scenario.stack) == []
 
 
+# test_whole_cluster.py moves a control plane of Machines with its kubeconfig, there and back.
+@pytest.mark.exhaustive
 def test_managed_move(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
     """Proves: MV-02, MV-06, MV-08, SM-06, SEC-05, ST-11."""
     stack, report = scenario.stack, scenario.stack.report

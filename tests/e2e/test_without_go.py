@@ -76,6 +76,8 @@ def _run_tests(checkout: Path, path: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+# It downloads Go: the nightly run shows whether the index still has what the lock names.
+@pytest.mark.exhaustive
 def test_go_from_the_package_index(
     checkout: Path, path_without_go: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
