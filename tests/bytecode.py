@@ -33,7 +33,10 @@ def add_bytecode(vendor: Path) -> None:
         target = Path(cache_from_source(str(path)))
         if known.is_file() and not target.exists():
             target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(known, target)
+            # A process that already runs the repository reads a whole file or none.
+            scratch = target.with_suffix(f".{os.getpid()}")
+            shutil.copyfile(known, scratch)
+            scratch.replace(target)
 
 
 def _compile_once(folder: Path) -> Path:
