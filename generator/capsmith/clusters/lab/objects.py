@@ -143,12 +143,16 @@ def _sized(depth: int, obj: JSON) -> ObjectRow:
 def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
     if obj["metadata"].get("deletionTimestamp"):
         state, is_done = "Deleting", False
-    waiting = "" if is_done else describe_wait(obj)
+    waiting = "" if is_done else describe_wait(obj, with_reason=True)
     return ObjectRow(depth, str(obj["kind"]), _name(obj), state or "Pending", waiting)
 
 
-def describe_wait(obj: JSON) -> str:
-    """Return the message of the condition that blocks an object; empty if none does."""
+def describe_wait(obj: JSON, *, with_reason: bool = False) -> str:
+    """Return the message of the condition that blocks an object; empty if none does.
+
+    With ``with_reason``, the reason precedes it, unless the message contains it or it says no more
+    than the status, as NotReady does.
+    """
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {
         type: each
@@ -158,9 +162,11 @@ def describe_wait(obj: JSON) -> str:
     order = [*_ORDER, *sorted(open_)]
     for type in sorted(open_, key=order.index):
         condition = open_[type]
-        text = str(condition.get("message") or condition.get("reason") or "")
-        line = " ".join(each.strip("* ") for each in text.splitlines())
-        return f"{type}: {line[:_MAX_MESSAGE]}" if line else type
+        reason, message = (str(condition.get(key) or "") for key in ("reason", "message"))
+        line = " ".join(each.strip("* ") for each in (message or reason).splitlines())
+        is_said = not with_reason or reason in line or reason.startswith("Not")
+        title = type if is_said else f"{type} ({reason})"
+        return f"{title}: {line[:_MAX_MESSAGE]}" if line else type
     return ""
 
 

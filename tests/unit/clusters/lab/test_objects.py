@@ -99,6 +99,23 @@ def test_the_condition_that_holds_up_most_is_named(
     assert describe_wait({"status": {"conditions": conditions}}) == text
 
 
+@pytest.mark.parametrize(
+    ("reason", "message", "text"),
+    [
+        ("Cloning", "task-117", "InfrastructureReady (Cloning): task-117"),
+        ("Cloning", "", "InfrastructureReady: Cloning"),
+        ("Cloning", "Cloning, 5 %", "InfrastructureReady: Cloning, 5 %"),
+        ("NotReady", "no VM", "InfrastructureReady: no VM"),
+    ],
+)
+def test_a_row_has_the_reason_beside_the_message(reason: str, message: str, text: str) -> None:
+    waiting = machine(
+        "worker", "Pending", condition("InfrastructureReady", "False", message, reason=reason)
+    )
+    rows = format_rows(Cluster(cluster(), machines=(MachineObjects(waiting),)))
+    assert rows[1].waiting == text
+
+
 def test_the_demo_ends_when_all_machines_run() -> None:
     assert (_STARTING.wanted, _STARTING.running, _STARTING.is_running) == (2, 1, False)
     running = tuple(MachineObjects(machine(name, "Running")) for name in ("cp", "worker"))
