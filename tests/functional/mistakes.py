@@ -220,6 +220,17 @@ _POOLS: Final = {
     "reports other versions at each call": _controller(
         _POOL, "version=version,", "version=f'v1.30.{uuid.uuid4().int % 99}',"
     ),
+    "reports of a machine what belongs to another position": _controller(
+        _POOL,
+        "instances=[_instance(server, pool.version) for server in servers],",
+        "instances=[\n"
+        "                __import__('dataclasses').replace(\n"
+        "                    _instance(server, pool.version),\n"
+        "                    conditions=_instance(other, None).conditions,\n"
+        "                )\n"
+        "                for server, other in zip(servers, reversed(servers))\n"
+        "            ],",
+    ),
     "returns nothing": _controller(_POOL, "return InfraMachinePoolState(", "return None and str("),
     "asks for one machine, always": _controller("tidal_node_pool", "return None", "return 1"),
     "creates machines of pools again": _controller(

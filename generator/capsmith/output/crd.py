@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from capsmith.cel_text import remove_transition_rules
 from capsmith.contract.model import Contract, ContractField, TypeShape
-from capsmith.provider.contract_fields import RECORDED, apply_own_schemas, choose_schema
+from capsmith.output.instances import add_instance_fields
+from capsmith.provider.contract_fields import (
+    INSTANCE_STATUS,
+    RECORDED,
+    apply_own_schemas,
+    choose_schema,
+)
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 from capsmith.provider.versions import select_version
 
@@ -245,6 +251,8 @@ def build_status_schema(resource: Resource, version: ApiVersion) -> dict[str, An
     resource = select_version(resource, version)
     chosen = _chosen(_shape(resource, version).status, resource)
     fields = apply_own_schemas(chosen, "status", resource.contract_fields)
+    if INSTANCE_STATUS in resource.features:
+        fields = [add_instance_fields(field, resource.instance_fields) for field in fields]
     properties = {field.name: set_list_types(field.schema) for field in fields}
     properties |= {field.name: set_list_types(field.schema) for field in resource.status_fields}
     # An empty status would enable the subresource, and every write to it would be pruned to

@@ -92,10 +92,7 @@ def _resource(resource: Resource) -> dict[str, Any]:
             }
             for part, fields in (("spec", shape.spec), ("status", shape.status))
         },
-        "ownFields": {
-            "spec": _fields(resource.spec_fields),
-            "status": _fields(resource.status_fields),
-        },
+        "ownFields": _own_fields(resource),
         "printerColumns": [
             *(str(column["name"]) for column in shape.printer_columns),
             *(column.name for column in resource.printer_columns),
@@ -103,6 +100,13 @@ def _resource(resource: Resource) -> dict[str, Any]:
         **({"webhooks": _webhooks(resource.webhooks)} if resource.webhooks else {}),
         **_version_fields(resource),
     }
+
+
+def _own_fields(resource: Resource) -> dict[str, Any]:
+    parts = {"spec": resource.spec_fields, "status": resource.status_fields}
+    if resource.instance_fields:
+        parts["instanceStatus"] = resource.instance_fields
+    return {part: _fields(fields) for part, fields in parts.items()}
 
 
 def _version_fields(resource: Resource) -> dict[str, Any]:

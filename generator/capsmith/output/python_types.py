@@ -169,12 +169,21 @@ class ClassBuilder:
 
 
 def generate_module(resource: Resource) -> PythonModule:
-    """Return a module with ``<Kind>Spec`` and, if the kind has status fields, ``<Kind>Status``."""
+    """Return a module with ``<Kind>Spec``, and a class for each further part that has fields.
+
+    These are ``<Kind>Status`` and, for each machine of a pool, ``<Kind>InstanceStatus``.
+    """
     builder = ClassBuilder()
-    parts = {"Spec": resource.spec_fields, "Status": resource.status_fields}
+    parts = {
+        "Spec": resource.spec_fields,
+        "Status": resource.status_fields,
+        "InstanceStatus": resource.instance_fields,
+    }
     for part, fields in parts.items():
         if fields or part == "Spec":
             text = f"{part} of {resource.kind}, without what the contract adds to it."
+            if part == "InstanceStatus":
+                text = f"Your status fields of one machine of a {resource.kind}."
             name = Identifier(f"{resource.kind}{part}")
             builder.add(name, text, list_members(fields, is_spec=part == "Spec"))
     return build_module(builder.finished)

@@ -11,6 +11,8 @@ from capsmith.provider.naming import pluralise
 
 RECORDED = "recorded"
 """Spec field in which the manager keeps its records, and the feature of the same name."""
+INSTANCE_STATUS = "instanceStatus"
+"""Feature of a pool whose machines have status fields of the author, and conditions."""
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 
 

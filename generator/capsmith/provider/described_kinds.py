@@ -7,6 +7,7 @@ Unlike a separate template, an embedded spec needs no owner to move with the clu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import remove_transition_rules
@@ -16,6 +17,7 @@ from capsmith.provider_yaml.field_schemas import convert_field, convert_rule, is
 
 if TYPE_CHECKING:
     from capsmith.provider.draft import Draft
+    from capsmith.provider_yaml.forms import FieldLike
     from capsmith.provider_yaml.model import KindSpec, ProviderSpec
 
 FIELD = "bootstrapConfigSpec"
@@ -28,6 +30,12 @@ WITHOUT_TEMPLATE = frozenset({"IPPool", "GlobalIPPool", "Addon", "Resource"})
 """Roles whose kinds never have a template."""
 _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 """Roles of which every ClusterClass references a template."""
+
+
+def find_instance_status(described: KindSpec) -> Mapping[str, FieldLike] | None:
+    """Return the author's fields of each machine of a pool; None if machines have no own status."""
+    found: Mapping[str, FieldLike] | None = getattr(described, "instance_status", None)
+    return found
 
 
 def has_template(described: KindSpec) -> bool:

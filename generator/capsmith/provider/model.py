@@ -290,10 +290,10 @@ class Resource(NamedTuple):
     """Enabled optional features of the contract, named as in ``schemas/contracts``."""
     versions: tuple[ApiVersion, ...]
     bootstrap: GroupKind | None = None
-    """Kind of the bootstrap configurations for a control plane's Machines (CP-19); None unless the
-    resource is a control plane with Machines."""
+    """Kind of bootstrap configurations for Machines (CP-19); of control planes with Machines."""
     machine_kind: KindName | None = None
     """Kind of a pool's machines (MP-07); None unless the resource is a pool with Machines."""
+    instance_fields: tuple[Field, ...] = ()  # the author's, of each machine in a pool's status
     object_validations: tuple[Schema, ...] = ()  # x-kubernetes-validations on the whole object
     name_schema: Schema | None = None  # limits for metadata.name
     watches: tuple[Watch, ...] = ()  # further kinds whose changes enqueue objects of this one

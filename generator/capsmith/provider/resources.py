@@ -6,9 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from capsmith.cel_text import is_transition, remove_transition_rules
+from capsmith.provider.contract_fields import INSTANCE_STATUS
 from capsmith.provider.credentials import has_identity_reference
 from capsmith.provider.described_kinds import FIELD as EMBEDDED
-from capsmith.provider.described_kinds import MACHINES, build_bootstrap_field, template_short_names
+from capsmith.provider.described_kinds import (
+    MACHINES,
+    build_bootstrap_field,
+    find_instance_status,
+    template_short_names,
+)
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
 from capsmith.provider.model import (
     SECRET_REF,
@@ -318,6 +324,7 @@ def _build_resource(kind: DraftKind, draft: Draft, versions: Versions) -> Resour
         printer_columns=convert_columns(described.printer_columns),
     )._replace(
         bootstrap=kind.bootstrap,
+        instance_fields=convert_fields(find_instance_status(described)),
         watches=convert_watches(described),
         webhooks=kind.webhooks,
         object_validations=tuple(map(convert_rule, described.object_validations or ())),
@@ -416,6 +423,8 @@ def _spec_fields(
 
 def _features(kind: DraftKind, draft: Draft) -> frozenset[str]:
     switched = kind.features - {CREDENTIALS_FEATURE}
+    if find_instance_status(kind.spec) is not None:
+        switched |= {INSTANCE_STATUS}
     return switched | (
         {CREDENTIALS_FEATURE} if has_identity_reference(kind, draft) else frozenset()
     )

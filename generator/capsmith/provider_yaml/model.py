@@ -477,6 +477,13 @@ class InfrastructureKindSpec(KindSpec):
             "several machine kinds."
         ),
     )
+    instance_status: Fields | None = Field(
+        None,
+        description=(
+            "Your fields of each machine in `status.instances` of a pool without Machines; "
+            "with {}, its machines have conditions but no further fields."
+        ),
+    )
 
 
 class BootstrapKindSpec(KindSpec):

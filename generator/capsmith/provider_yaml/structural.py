@@ -21,6 +21,7 @@ from capsmith.provider_yaml.field_schemas import (
 from capsmith.provider_yaml.forms import FieldLike, FieldSchema, NameLimits
 from capsmith.provider_yaml.model import (
     ContractFieldsSpec,
+    InfrastructureKindSpec,
     KindSpec,
     ProviderSpec,
     TemplateSpec,
@@ -269,6 +270,8 @@ def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
         _parts(described, top)
         for version, described_there in (described.versions or {}).items():
             _parts(described_there, top.at("versions", version))
+        if isinstance(described, InfrastructureKindSpec):
+            _fields(described.instance_status, top.at("instanceStatus"))
         if isinstance(described.template, TemplateSpec):
             _template(described.template, top.at("template"))
         if described.object_name is not None:

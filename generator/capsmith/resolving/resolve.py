@@ -19,6 +19,7 @@ from capsmith.provider.sections import SECTION_TYPES
 from capsmith.resolving.checks.contract_fields import check_contract_fields
 from capsmith.resolving.checks.credentials import check_identities, check_use_of_credentials
 from capsmith.resolving.checks.fields import check_columns, check_fields
+from capsmith.resolving.checks.instances import check_instance_status
 from capsmith.resolving.checks.kinds import (
     check_clashes,
     check_features,
@@ -103,6 +104,7 @@ def _check_draft(draft: Draft, contracts: Mapping[str, Contract], top: PathRepor
     check_templates(draft, followed_first, top)
     check_webhooks(draft, top)
     check_pools(draft, top)
+    check_instance_status(draft, followed_first, top)
     check_bootstrap(draft, top)
     check_control_planes(draft, top)
     check_extension(draft, top)

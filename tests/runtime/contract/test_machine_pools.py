@@ -13,17 +13,20 @@ from capsmith_runtime.contract.machine_pool import (
     read_pool_machine,
 )
 from capsmith_runtime.contract.machine_pool_status import (
+    INSTANCE_STATUS,
     POOL_STATUS_WRITERS,
     InstanceFacts,
     PoolFacts,
     build_pool_spec,
+    list_reductions,
 )
 from capsmith_runtime.contract.metadata import label_value
-from capsmith_runtime.contract.model import Address, ObjectRef
+from capsmith_runtime.contract.model import Address, Condition, ObjectRef
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 V1BETA1, V1BETA2 = POOL_STATUS_WRITERS["v1beta1"], POOL_STATUS_WRITERS["v1beta2"]
 FEATURES = frozenset({"instances", "providerID", "machines"})
+NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z"
 
 
 def machine_pool(reference: dict[str, str], **annotations: str) -> dict[str, Any]:
@@ -153,7 +156,7 @@ def test_ids_come_in_one_order_each_once() -> None:
 @pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)
 def test_core_reads_ready_whatever_the_contract(contract: Any) -> None:
     """Proves: MP-01, MP-04, MP-06, MP-07, MP-13."""
-    status = contract.build_status({}, facts(), FEATURES)
+    status = contract.build_status({}, facts(), FEATURES, NOW)
     assert (status["ready"], status["replicas"]) == (True, 2)
     assert status["infrastructureMachineKind"] == "AcmeMachine"
     assert status["instances"][0] == {
@@ -167,14 +170,14 @@ def test_core_reads_ready_whatever_the_contract(contract: Any) -> None:
     assert contract.is_provisioned({"status": status})
     # Core compares the replicas with the list of provider ids, not with the instances.
     ids = ("a", "b", "b", "c")
-    more = contract.build_status({}, replace(facts(), provider_ids=ids), FEATURES)
+    more = contract.build_status({}, replace(facts(), provider_ids=ids), FEATURES, NOW)
     assert more["replicas"] == 3
 
 
 @pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)
 def test_an_unprovisioned_pool_reports_nothing(contract: Any) -> None:
     """Proves: MP-01, MP-02."""
-    status = contract.build_status({}, facts(provisioned=False), FEATURES)
+    status = contract.build_status({}, facts(provisioned=False), FEATURES, NOW)
     assert "ready" not in status
     assert "initialization" not in status
     assert not contract.is_provisioned({"status": status})
@@ -182,13 +185,93 @@ def test_an_unprovisioned_pool_reports_nothing(contract: Any) -> None:
 
 def test_both_flags_have_one_value() -> None:
     """Proves: MP-02."""
-    status = V1BETA2.build_status({}, facts(), FEATURES)
+    status = V1BETA2.build_status({}, facts(), FEATURES, NOW)
     assert status["ready"] is status["initialization"]["provisioned"] is True
-    again = V1BETA2.build_status({"status": status}, facts(provisioned=False), FEATURES)
+    again = V1BETA2.build_status({"status": status}, facts(provisioned=False), FEATURES, NOW)
     assert again["ready"] is again["initialization"]["provisioned"] is True
 
 
 def test_what_is_switched_off_is_not_written() -> None:
-    status = V1BETA2.build_status({}, facts(), frozenset())
+    status = V1BETA2.build_status({}, facts(), frozenset(), NOW)
     assert not {"instances", "infrastructureMachineKind"} & status.keys()
     assert "providerID" not in build_pool_spec({}, facts(), frozenset())
+
+
+def booted(provider_id: str, *conditions: Condition, **extra: Any) -> InstanceFacts:
+    return InstanceFacts(
+        name=f"name-{provider_id}",
+        provider_id=provider_id,
+        addresses=[Address("InternalIP", "10.0.0.1")],
+        version=None,
+        ready=True,
+        conditions=conditions,
+        extra=extra,
+    )
+
+
+def reported(
+    contract: Any, before: dict[str, Any], *instances: InstanceFacts, now: str = NOW
+) -> dict[str, Any]:
+    """Return the pool's status, after ``before``, as it is for these instances."""
+    known = PoolFacts(
+        provisioned=True,
+        provider_ids=[instance.provider_id for instance in instances],
+        instances=instances,
+    )
+    features = FEATURES | {INSTANCE_STATUS}
+    status: dict[str, Any] = contract.build_status({"status": before}, known, features, now)
+    return status
+
+
+UP = Condition(type="Booted", status=True, reason="Booted")
+DOWN = Condition(type="Booted", status=False, reason="Stopped", message="by the user")
+DISK = Condition(type="DiskFull", status=None, reason="Unknown")
+
+
+@pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)
+def test_each_machine_has_conditions_and_fields_of_its_own(contract: Any) -> None:
+    """Conditions have the format of metav1.Condition under every contract.
+
+    Proves: MP-06.
+    """
+    status = reported(contract, {}, booted("b", DOWN, zone="z"), booted("a", UP, zone=None))
+    first, second = status["instances"]
+    up = {"type": "Booted", "status": "True", "reason": "Booted", "message": ""}
+    down = {"type": "Booted", "status": "False", "reason": "Stopped", "message": "by the user"}
+    assert first["conditions"] == [{**up, "lastTransitionTime": NOW}]
+    assert second["conditions"] == [{**down, "lastTransitionTime": NOW}]
+    assert ("zone" in first, second["zone"]) == (False, "z")
+
+
+def test_times_of_a_machine_stay_while_others_come_and_go() -> None:
+    first = reported(V1BETA2, {}, booted("b", UP, DISK), booted("c", UP))
+    assert reported(V1BETA2, first, booted("c", UP), booted("b", UP, DISK), now=LATER) == first
+
+    second = reported(
+        V1BETA2, first, booted("a", UP), booted("b", UP), booted("c", DOWN), now=LATER
+    )
+    times = [
+        {each["type"]: each["lastTransitionTime"] for each in entry["conditions"]}
+        for entry in second["instances"]
+    ]
+    # The new machine, one that lost a condition, and one whose condition changed.
+    assert times == [{"Booted": LATER}, {"Booted": NOW}, {"Booted": LATER}]
+
+    third = reported(V1BETA2, second, booted("b"), now=LATER)
+    assert "conditions" not in third["instances"][0]
+
+
+def test_a_kind_without_status_of_its_instances_writes_none() -> None:
+    known = PoolFacts(provisioned=True, provider_ids=["a"], instances=[booted("a", UP, zone="z")])
+    status = V1BETA2.build_status({}, known, FEATURES, NOW)
+    assert not {"conditions", "zone"} & status["instances"][0].keys()
+
+
+def test_what_is_for_display_only_is_left_out_step_by_step() -> None:
+    known = PoolFacts(provisioned=True, provider_ids=["a"], instances=[booted("a", UP, zone="z")])
+    left = [
+        {key for key in ("addresses", "conditions", "extra") if getattr(facts.instances[0], key)}
+        for facts in list_reductions(known)
+    ]
+    assert left == [{"addresses", "conditions", "extra"}, {"conditions", "extra"}, set()]
+    assert all(facts.provider_ids == ["a"] for facts in list_reductions(known))

@@ -17,6 +17,8 @@ from capsmith_runtime.infrastructure.machine_pool_api import (
 from capsmith_runtime.testing.infrastructure import pool_builders as testing
 
 ONE = Instance(provider_id="p://1")
+BOOTED = Condition(type="Booted", status=True, reason="R")
+MANY = [Condition(type=f"C{number}", status=True, reason="R") for number in range(31)]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,8 @@ ONE = Instance(provider_id="p://1")
         ({"provider_id": "p", "name": "x" * 257}, "at most 256"),
         ({"provider_id": "p", "version": "x" * 257}, "at most 256"),
         ({"provider_id": "p", "addresses": [Address("Hostname", "h")] * 257}, "at most 256"),
+        ({"provider_id": "p", "conditions": [BOOTED] * 2}, "each type once"),
+        ({"provider_id": "p", "conditions": MANY}, "at most 30"),
     ],
 )
 def test_an_instance_fits_into_the_schema(wrong: dict[str, Any], message: str) -> None:

@@ -37,6 +37,7 @@ def text(*fields: Field, status: tuple[Field, ...] = ()) -> str:
         group=machine.group,
         spec_fields=fields,
         status_fields=status,
+        instance_fields=(),
     )
     ENVIRONMENT.filters["python_module"] = generate_module
     rendered = ENVIRONMENT.get_template(SOURCE).render(resource=kind)

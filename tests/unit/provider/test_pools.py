@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from capsmith.commands.load import load
+from capsmith.output.crd import build_status_schema
+from capsmith.output.explain import explain_resolution
+from capsmith.output.python_types import generate_module
 from capsmith.output.topology import build_topology
 from capsmith.provider.model import Component, Provider, Resource, Role
 from tests.unit.provider.permissions import aggregate_permissions, manager_permissions
@@ -54,6 +57,24 @@ def test_machines_get_the_fields_that_they_share_with_their_pool(component: Comp
     assert whole.machine_kind is None
     assert component.find_pool_machine(machines).kind == "TidalMachine"
     assert component.list_shared_fields(machines) == ("size", "image", "diskGiB")
+
+
+def test_each_machine_of_a_pool_may_have_status_fields(component: Component) -> None:
+    """Proves: MP-06."""
+    whole, machines = pools(component)
+    schemas = [build_status_schema(each, each.storage_version) for each in (whole, machines)]
+    own, others = (
+        set((schema or {})["properties"]["instances"]["items"]["properties"]) for schema in schemas
+    )
+    assert own - others == {"conditions", "spot", "zone"}
+    assert [str(each.name) for each in generate_module(whole).classes] == [
+        "TidalMachinePoolSpec",
+        "TidalMachinePoolInstanceStatus",
+    ]
+    explained = explain_resolution(provider())["components"][0]["resources"]
+    found = {each["kind"]: each["ownFields"] for each in explained}
+    assert found["TidalMachinePool"]["instanceStatus"].keys() == {"spot", "zone"}
+    assert "instanceStatus" not in found["TidalNodePool"]
 
 
 def test_only_pools_with_machines_delete_machines(component: Component) -> None:

@@ -22,11 +22,12 @@ def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
 
 
 def merge(
-    existing: Sequence[Object], wanted: Iterable[Condition], *, generation: int, now: str
+    existing: Sequence[Object], wanted: Iterable[Condition], *, generation: int | None, now: str
 ) -> list[dict[str, Any]]:
     """Return ``existing`` with the ``wanted`` conditions merged in, as metav1.Condition (ST-01).
 
-    ``generation`` is written as their ``observedGeneration``; ``now`` is a time in RFC 3339.
+    ``generation`` is written as their ``observedGeneration``, unless it is None; ``now`` is a time
+    in RFC 3339.
     """
     fresh = {}
     for condition in wanted:
@@ -35,8 +36,9 @@ def merge(
             "status": _WORDS[condition.status],
             "reason": condition.reason,
             "message": shorten_message(condition.message),
-            "observedGeneration": generation,
         }
+        if generation is not None:
+            entry["observedGeneration"] = generation
         fresh[condition.type] = _with_time(entry, existing, now)
     return _replace(existing, fresh)
 

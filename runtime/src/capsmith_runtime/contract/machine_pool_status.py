@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from capsmith_runtime.contract import metadata
-from capsmith_runtime.contract.model import Address, Object
+from capsmith_runtime.contract import conditions, metadata
+from capsmith_runtime.contract.model import Address, Condition, Object
 from capsmith_runtime.contract.status_writer import build_addresses, set_extra_fields, set_or_drop
 
 MAX_INSTANCES: Final = 10_000
 """Maximum length of the lists of instances and provider ids in the CRD (MP-03, MP-06)."""
 MAX_BYTES: Final = 5 * 2**18
 """Maximum size of spec and status in bytes, because etcd rejects objects above 1.5 MiB."""
+INSTANCE_STATUS: Final = "instanceStatus"
+"""Feature of kinds whose instances have status fields of the author, and conditions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,9 @@ class InstanceFacts:
     addresses: Sequence[Address]
     version: str | None
     ready: bool
+    conditions: Sequence[Condition] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Status fields that only the instances of this kind have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +60,24 @@ class MachinePoolStatusWriter(Protocol):
         """Return whether the status reports the pool as provisioned (MP-01, MP-02)."""
         ...
 
-    def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-        """Return the pool's whole status with ``facts``; conditions are unchanged.
+    def build_status(
+        self, obj: Object, facts: PoolFacts, features: Set[str], now: str
+    ) -> dict[str, Any]:
+        """Return the pool's whole status with ``facts``; its own conditions are unchanged.
 
-        ``features`` names the optional fields that the kind has.
+        ``features`` names the optional fields that the kind has; ``now`` is a time in RFC 3339.
         """
         ...
 
 
-def drop_addresses(facts: PoolFacts) -> PoolFacts:
-    """Return the facts without the machines' addresses, which are for display only (MP-06)."""
-    instances = [replace(instance, addresses=()) for instance in facts.instances]
-    return replace(facts, instances=instances)
+def list_reductions(facts: PoolFacts) -> tuple[PoolFacts, ...]:
+    """Return the facts with ever less that is for display only (MP-06), beginning with everything.
+
+    The machines lose their addresses first, then also their conditions and own status fields.
+    """
+    short = [replace(instance, addresses=()) for instance in facts.instances]
+    bare = [replace(instance, conditions=(), extra={}) for instance in short]
+    return facts, replace(facts, instances=short), replace(facts, instances=bare)
 
 
 def is_storable(spec: Object, status: Object) -> bool:
@@ -91,17 +102,19 @@ def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[s
     return spec
 
 
-def build_common_status(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+def build_common_status(
+    obj: Object, facts: PoolFacts, features: Set[str], now: str
+) -> dict[str, Any]:
     """Return the pool's whole status with the fields that all contract versions have.
 
-    Conditions are unchanged. See MP-01, MP-04, MP-06 and MP-07. failureReason and failureMessage
-    are never written: core panics on them (MP-13).
+    The pool's own conditions are unchanged. See MP-01, MP-04, MP-06 and MP-07. failureReason and
+    failureMessage are never written: core panics on them (MP-13).
     """
     status = {**(obj.get("status") or {}), "replicas": len(set(facts.provider_ids))}
     if facts.provisioned:
         status["ready"] = True
     if "instances" in features:
-        set_or_drop(status, "instances", [_instance(one) for one in _in_order(facts.instances)])
+        set_or_drop(status, "instances", _build_instances(obj, facts.instances, features, now))
     if "machines" in features:
         set_or_drop(status, "infrastructureMachineKind", facts.machine_kind)
     return set_extra_fields(status, facts.extra)
@@ -112,7 +125,29 @@ def _in_order(instances: Sequence[InstanceFacts]) -> list[InstanceFacts]:
     return sorted(instances, key=lambda one: (one.name, one.provider_id))
 
 
-def _instance(one: InstanceFacts) -> dict[str, Any]:
+def _build_instances(
+    obj: Object, instances: Sequence[InstanceFacts], features: Set[str], now: str
+) -> list[dict[str, Any]]:
+    if INSTANCE_STATUS not in features:
+        return [_build_instance(one) for one in _in_order(instances)]
+    before = {
+        entry.get("providerID"): metadata.items(entry, "conditions")
+        for entry in metadata.items(obj, "status", "instances")
+    }
+    found = []
+    for one in _in_order(instances):
+        entry = set_extra_fields(_build_instance(one), one.extra)
+        types = {condition.type for condition in one.conditions}
+        kept = [each for each in before.get(one.provider_id, ()) if each.get("type") in types]
+        # In the format of metav1.Condition under every contract, because only users read them.
+        # Without generation: the manager's own writes of providerIDList would change it.
+        merged = conditions.merge(kept, one.conditions, generation=None, now=now)
+        set_or_drop(entry, "conditions", merged)
+        found.append(entry)
+    return found
+
+
+def _build_instance(one: InstanceFacts) -> dict[str, Any]:
     entry: dict[str, Any] = {"ready": one.ready}
     set_or_drop(entry, "instanceName", one.name)
     set_or_drop(entry, "providerID", one.provider_id)
@@ -130,9 +165,11 @@ class V1Beta1PoolStatus:
         """Return ``status.ready``, which reports whether the pool is provisioned (MP-01)."""
         return metadata.lookup(obj, "status", "ready") is True
 
-    def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-        """Return the pool's whole status with ``facts``; conditions are unchanged."""
-        return build_common_status(obj, facts, features)
+    def build_status(
+        self, obj: Object, facts: PoolFacts, features: Set[str], now: str
+    ) -> dict[str, Any]:
+        """Return the pool's whole status with ``facts``; its own conditions are unchanged."""
+        return build_common_status(obj, facts, features, now)
 
 
 class V1Beta2PoolStatus:
@@ -145,13 +182,15 @@ class V1Beta2PoolStatus:
         new = metadata.lookup(obj, "status", "initialization", "provisioned")
         return new is True or metadata.lookup(obj, "status", "ready") is True
 
-    def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-        """Return the pool's whole status with ``facts``; conditions are unchanged.
+    def build_status(
+        self, obj: Object, facts: PoolFacts, features: Set[str], now: str
+    ) -> dict[str, Any]:
+        """Return the pool's whole status with ``facts``; its own conditions are unchanged.
 
         ``ready`` and ``initialization.provisioned`` have the same value: the contract requires the
         latter, and every version of core so far reads the former (MP-01, MP-02).
         """
-        status = build_common_status(obj, facts, features)
+        status = build_common_status(obj, facts, features, now)
         if facts.provisioned:
             before = status.get("initialization") or {}
             status["initialization"] = {**before, "provisioned": True}

@@ -13,11 +13,11 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.contract.model import Address
+from capsmith_runtime.contract.model import Address, Condition
 from capsmith_runtime.infrastructure.api import (
     InfraClusterUser,
     InfraClusterView,
@@ -27,6 +27,7 @@ from capsmith_runtime.infrastructure.api import (
 from capsmith_runtime.reconcile.kubernetes_client import wait_for
 from capsmith_runtime.reconcile.results import (
     MAX_ADDRESSES,
+    MAX_CONDITIONS,
     MAX_PROVIDER_ID,
     Deleted,
     State,
@@ -52,6 +53,16 @@ class Instance:
     """The machine's Kubernetes version; None if unknown."""
     ready: bool = True
     """Whether the machine is running; only running machines count as ready replicas."""
+    conditions: Sequence[Condition] = ()
+    """Conditions of this machine, at most 30, each type once; they replace the former ones.
+
+    The pool needs ``instanceStatus`` in provider.yaml, or they are not written.
+    """
+    status: Any = None
+    """Instance of the generated InstanceStatus class, which replaces the former fields; or None.
+
+    The pool needs ``instanceStatus`` in provider.yaml.
+    """
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.provider_id) <= MAX_PROVIDER_ID:
@@ -60,6 +71,9 @@ class Instance:
             raise ValueError("name and version must have at most 256 characters")
         if len(self.addresses) > MAX_ADDRESSES:
             raise ValueError(f"an instance may have at most {MAX_ADDRESSES} addresses")
+        types = {condition.type for condition in self.conditions}
+        if len(types) < len(self.conditions) or len(types) > MAX_CONDITIONS:
+            raise ValueError(f"conditions must be at most {MAX_CONDITIONS}, each type once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

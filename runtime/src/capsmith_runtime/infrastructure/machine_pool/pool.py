@@ -144,6 +144,8 @@ def _facts(state: InfraMachinePoolState) -> PoolFacts:
             addresses=instance.addresses,
             version=instance.version,
             ready=instance.ready,
+            conditions=instance.conditions,
+            extra=encode_status(instance.status),
         )
         for instance in state.instances
     ]

@@ -18,8 +18,8 @@ from capsmith_runtime.contract.machine_pool_status import (
     POOL_STATUS_WRITERS,
     PoolFacts,
     build_pool_spec,
-    drop_addresses,
     is_storable,
+    list_reductions,
 )
 from capsmith_runtime.infrastructure.api import create_owner_reference
 from capsmith_runtime.infrastructure.context import InfrastructureContext
@@ -39,7 +39,7 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.kinds import Kind
-from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.patcher import Patcher, utc_now
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
@@ -116,18 +116,20 @@ class PoolReporter:
     async def write(
         self, patcher: Patcher, facts: PoolFacts, state: InfraMachinePoolState
     ) -> Result:
-        """Write the pool's spec and status, without addresses if the object would be too large.
+        """Write the pool's spec and status.
 
-        If it is too large even without addresses, report that and leave spec and status unchanged.
+        If the object would be too large, the machines lose their addresses, and then their own
+        conditions and status fields. If it is too large even then, report that and leave spec and
+        status unchanged.
         """
         if state.ready:
             self.forget(key_of(patcher.obj))
         else:
             self._growing[key_of(patcher.obj)] = monotonic()
         features = self._kind.features
-        for known in (facts, drop_addresses(facts)):
+        for known in list_reductions(facts):
             spec = build_pool_spec(patcher.obj, known, features)
-            status = self._writer.build_status(patcher.obj, known, features)
+            status = self._writer.build_status(patcher.obj, known, features, utc_now())
             if is_storable(spec, status):
                 # The provider ids come before the status, which makes core read them.
                 await patcher.write_spec(spec, state.conditions)

@@ -319,6 +319,11 @@ class MachinePoolEnvironment(TestEnvironment):
         """Return the provider ids that the pool reports."""
         return list(self.infra_pool()["spec"].get("providerIDList") or [])
 
+    def instances(self) -> dict[str, JSON]:
+        """Return what the pool's status says of each machine, by provider id."""
+        listed = (self.infra_pool().get("status") or {}).get("instances") or []
+        return {entry["providerID"]: entry for entry in listed}
+
     def is_settled(self, count: int) -> bool:
         """Return whether the pool reports ``count`` machines, and exactly as many servers exist."""
         obj = self.infra_pool()

@@ -9,12 +9,14 @@ from capsmith_runtime.testing.conformance.machine_pool.machines import (
 from capsmith_runtime.testing.conformance.machine_pool.pools import (
     TestMachinePool,
     TestMachinePoolCalls,
+    TestMachinePoolInstances,
 )
 
 __all__ = [
     "TestMachinePool",
     "TestMachinePoolCalls",
     "TestMachinePoolIdentities",
+    "TestMachinePoolInstances",
     "TestPoolMachineReplacement",
     "TestPoolMachines",
     "TestPoolMachinesWithSlowCaches",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from capsmith_runtime.contract.machine_pool_status import INSTANCE_STATUS
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
@@ -127,6 +128,35 @@ async def _gone(env: MachinePoolEnvironment) -> None:
     kind = env.kind.resource.kind
     await env.eventually("it is gone", lambda: env.api.find(kind, key) is None)
     assert env.infrastructure.servers() == []
+
+
+class TestMachinePoolInstances(MachinePoolConformance):
+    """Status of each machine of a pool; requires ``instanceStatus`` in provider.yaml."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
+        """Return the cases of the kinds whose machines have conditions and own status fields."""
+        return [case for case in super().cases(provider) if INSTANCE_STATUS in case.kind.features]
+
+    @scenario
+    async def test_a_machine_keeps_its_own_status(self, env: MachinePoolEnvironment) -> None:
+        """A machine that stays in the pool keeps its status while others come and go.
+
+        Report of each machine what belongs to its provider id, not to its position in the list.
+
+        Proves: MP-06.
+        """
+        env.add_pool(3)
+        await env.settled(3)
+        before = env.instances()
+        for count in (1, 3):
+            env.scale(count)
+            await env.settled(count)
+            found = env.instances()
+            assert set(found) == set(env.ids()), "status.instances lists other machines"
+            kept = before.keys() & found.keys()
+            assert kept, "no machine was kept"
+            assert {each: found[each] for each in kept} == {each: before[each] for each in kept}
 
 
 class TestMachinePoolCalls(MachinePoolConformance):

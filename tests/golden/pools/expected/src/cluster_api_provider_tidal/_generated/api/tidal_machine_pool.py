@@ -13,3 +13,11 @@ class TidalMachinePoolSpec:
     size: str
     image: str
     spot_share: int = field(default=0, metadata={"json": "spotShare"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TidalMachinePoolInstanceStatus:
+    """Your status fields of one machine of a TidalMachinePool."""
+
+    zone: str | None = None
+    spot: bool | None = None

@@ -93,7 +93,7 @@ COMPONENT: Final = Component(
                             plural="tidalmachinepools",
                         ),
                         finalizer="tidalmachinepool.infrastructure.cluster.x-k8s.io",
-                        features=frozenset({"instances", "providerID"}),
+                        features=frozenset({"instanceStatus", "instances", "providerID"}),
                         spec=TidalMachinePoolSpec,
                         reconciler=TidalMachinePoolReconciler,
                     ),

@@ -1,0 +1,75 @@
+"""Pools of servers that the infrastructure manages as a whole."""
+
+from __future__ import annotations
+
+from capsmith_runtime.infrastructure import (
+    Address,
+    Condition,
+    Deleted,
+    InfraMachinePoolDeleteScope,
+    InfraMachinePoolReconciler,
+    InfraMachinePoolScope,
+    InfraMachinePoolState,
+    Instance,
+    Waiting,
+)
+
+from .._generated.api.tidal_machine_pool import TidalMachinePoolInstanceStatus, TidalMachinePoolSpec
+from ..cloud import SCHEME, Server, SimulatedCloud
+from ..server_groups import ServerGroups
+
+POLL_SECONDS = 10.0
+"""Seconds between reads of a pool that the infrastructure's own autoscaler may scale."""
+
+
+class TidalMachinePoolReconciler(InfraMachinePoolReconciler[TidalMachinePoolSpec]):
+    """Replace the simulated cloud with your own client; keep the signatures."""
+
+    def __init__(self, cloud: SimulatedCloud | None = None) -> None:
+        self._cloud = cloud or SimulatedCloud()
+        self._groups = ServerGroups(self._cloud)
+
+    def reconcile_normal(
+        self, pool: InfraMachinePoolScope[TidalMachinePoolSpec]
+    ) -> InfraMachinePoolState | Waiting:
+        """Look up the group, scale it to the desired size, and return its servers.
+
+        A new spec or version applies to servers that are created from now on.  Replace existing
+        servers here if your infrastructure requires it.
+        """
+        group = self._groups.find(pool.external_id)
+        size = pool.replicas
+        if group is not None and pool.replicas_managed_elsewhere:
+            size = group.size
+        user_data = None
+        if len(self._groups.servers(pool.external_id)) < size and self._cloud.stores_user_data():
+            # Read the data each time: they change, for example when a bootstrap token is renewed.
+            user_data = pool.bootstrap_data().text
+        servers = self._groups.scale(
+            pool.external_id, pool.name, pool.cluster.name, size, user_data
+        )
+        return InfraMachinePoolState(
+            instances=[_instance(server, pool.version) for server in servers],
+            replicas=size,
+            provider_id=f"{SCHEME}://{pool.external_id}",
+            requeue_after=POLL_SECONDS if pool.replicas_managed_elsewhere else None,
+        )
+
+    def reconcile_delete(
+        self, pool: InfraMachinePoolDeleteScope[TidalMachinePoolSpec]
+    ) -> Deleted | Waiting:
+        """Delete the group with its servers.  Return Deleted only when it no longer exists."""
+        if self._groups.delete(pool.external_id):
+            pool.logger.info("deleted")
+        return Deleted()
+
+
+def _instance(server: Server, version: str | None) -> Instance:
+    return Instance(
+        provider_id=server.provider_id,
+        name=server.name,
+        addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")],
+        version=version,
+        conditions=[Condition(type="Running", status=True, reason="Running", message=server.id)],
+        status=TidalMachinePoolInstanceStatus(),  # what your infrastructure says of the server
+    )
