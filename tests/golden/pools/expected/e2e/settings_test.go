@@ -19,7 +19,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// Settings are what only the author of the provider knows, read from settings.yaml.
+// Settings are what only the author of the provider can tell, read from settings.yaml.
 type Settings struct {
 	// Objects are the paths of files with objects that the specs need, such as identities.
 	Objects []string `json:"objects"`

@@ -1,6 +1,6 @@
 """The client of the SDK, opened once for each identity.
 
-A reconciler that names the factory in ``session_factory`` gets the client by
+A reconciler that names the factory in ``session_factory`` gets the client from
 ``machine.session(ClientFactory)``.
 """
 
