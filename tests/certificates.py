@@ -44,7 +44,7 @@ _NOW = datetime.now(UTC).replace(microsecond=0)
 
 @dataclass(frozen=True)
 class Form:
-    """What the certificates of an authority have; none of them has a key identifier."""
+    """The properties of an authority's certificates; none of them has a key identifier."""
 
     key_usage: bool = True
     critical: bool = True
@@ -76,7 +76,7 @@ class Issuer:
         self.certificate = _pem(builder.sign(self._key, hashes.SHA256()))
 
     def issue(self, host: str) -> tuple[bytes, bytes]:
-        """Return certificate and key of a server."""
+        """Return the certificate and the key of a server."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name("kube-apiserver"), self._name, key, self._form.end)
         builder = builder.add_extension(x509.SubjectAlternativeName([_san(host)]), critical=False)
@@ -102,7 +102,7 @@ class Issuer:
 
 @contextmanager
 def strict_default() -> Iterator[None]:
-    """Make Python's default context as strict as it is since Python 3.13, on each Python."""
+    """Make Python's default context as strict as in Python 3.13, on every Python."""
     real = ssl.create_default_context
 
     def strict(*arguments: Any, **options: Any) -> ssl.SSLContext:
@@ -117,7 +117,7 @@ def strict_default() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ApiServer:
-    """An API server that serves one group, and a kubeconfig of it."""
+    """An API server that serves one group, and its kubeconfig."""
 
     url: str
     authority: bytes

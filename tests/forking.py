@@ -1,8 +1,8 @@
-"""Serve runs of pytest in a generated repository: each in a fork that has the runtime imported.
+"""Serve runs of pytest in a generated repository, each in a fork that has imported the runtime.
 
-``repositories.py`` starts this file as a process.  Each line of its input is a JSON list: the file
-for the output, then the arguments of pytest.  For each it prints the return code.  Code of the
-repository's author is imported in the fork only, so each run sees the files as they are.
+``repositories.py`` starts this file as a process. Each line of its input is a JSON list: the output
+file, followed by the arguments of pytest. It prints the return code of each run. Code of the
+repository's author is imported only in the fork, so each run sees the current files.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from types import ModuleType
 
 @contextmanager
 def importable(source: Path, package: str) -> Iterator[None]:
-    """Let a package be imported from a folder, whatever this process imported by its name before.
+    """Let a package be imported from a folder, even if another one of its name was imported.
 
-    Several tests generate the same example, and one process runs many of them: without this a test
-    would get the modules of another one, which its author changed in another way.
+    Several tests generate the same example, and one process runs many of them: otherwise, a
+    test would get the modules of another test, which may have changed them.
     """
     before = _take(package)
     sys.path.insert(0, str(source))

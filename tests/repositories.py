@@ -1,4 +1,4 @@
-"""How generated repositories get their author's code, and are run without being installed."""
+"""Add authored code to generated repositories, and run them without installation."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class PytestServer:
     output: Path
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run pytest with the repository's code as it is now; stderr is part of stdout."""
+        """Run pytest with the repository's current code; stderr is part of stdout."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([str(self.output), *arguments]) + "\n")
@@ -99,9 +99,9 @@ class PytestServer:
 
 @contextlib.contextmanager
 def start_pytest_server(repository: Path) -> Iterator[PytestServer]:
-    """Start a process that imports the runtime of ``repository`` once, and forks for each run.
+    """Start a process that imports the runtime of ``repository`` once and forks for each run.
 
-    It imports no code of the author before a run: a file that has changed since is read again.
+    It imports no code of the author before a run, so that changed files are read again.
     """
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -55,10 +55,11 @@ def shared_servers(
     wait_ready: Callable[[], object],
     needs: str = "",
 ) -> Iterator[None]:
-    """Let the running processes of a session fixture rest between the groups that use the fixture.
+    """Let a session fixture's processes rest between the groups of tests that use it.
 
-    A test has to name the fixture, or a fixture that names it: ``getfixturevalue`` is not seen.
-    ``needs`` is the shared fixture without whose server this one does not get ready.
+    A test must request the fixture by name, directly or through another fixture:
+    ``getfixturevalue`` is not noticed. ``needs`` is the shared fixture whose server this one
+    requires to become ready.
     """
     name = request.fixturename
     assert name is not None
@@ -85,9 +86,10 @@ def wake_servers(item: pytest.Item) -> None:
 
 
 def rest_servers(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Let servers rest that the next group does not begin with.
+    """Let servers rest that the next group does not need first.
 
-    Within a group they go on: what a fixture of the group has started may need them.
+    Within a group they keep running, because fixtures of the group may have started processes
+    that need them.
     """
     if nextitem is None or group_of(item.nodeid) == group_of(nextitem.nodeid):
         return

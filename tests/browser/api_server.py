@@ -1,4 +1,4 @@
-"""A simulated API server that lists and watches what a test puts into it."""
+"""A simulated API server that lists and watches the objects of a test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TYPES: dict[str, tuple[str, str]] = {
 
 
 class SimulatedApi:
-    """Objects by path of their kind, and the watches of each."""
+    """Objects by the path of their kind, and the watches of each kind."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str]] = []
@@ -47,7 +47,7 @@ class SimulatedApi:
             self.put(_crd(kind, group, version), CRDS)
 
     def put(self, obj: JSON, path: str = "") -> JSON:
-        """Create or change an object, and tell the watches of its kind."""
+        """Create or change an object, and notify the watches of its kind."""
         path = path or path_of(obj)
         metadata = obj["metadata"]
         key = metadata.get("namespace", ""), metadata["name"]
@@ -76,7 +76,7 @@ class SimulatedApi:
             return self._objects.get(kind, {}).get((namespace, name))
 
     def list(self, path: str, limit: int = 0, begin: int = 0) -> JSON:
-        """Return a kind's objects as a list, or ``limit`` of them from a place on."""
+        """Return a kind's objects as a list, or at most ``limit`` of them from an offset."""
         with self._lock:
             items = list(self._objects.get(path, {}).values())
             metadata: JSON = {"resourceVersion": str(self._version)}
@@ -96,7 +96,7 @@ class SimulatedApi:
         return events
 
     def end_watches(self) -> None:
-        """End all watches, as a server that restarts."""
+        """End all watches, as a restarting server does."""
         with self._lock:
             for watches in self._watches.values():
                 while watches:

@@ -1,4 +1,4 @@
-"""A page that is served in this process, fed from a simulated API server."""
+"""A page that is served in this process and receives its data from a simulated API server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SimulatedSource:
 
 @dataclass
 class ServedPage:
-    """A page and what it is fed from."""
+    """A page, and the sources of its data."""
 
     api: SimulatedApi
     source: SimulatedSource

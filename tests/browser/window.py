@@ -1,4 +1,4 @@
-"""One window of a browser that a test drives."""
+"""A browser window that a test drives."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _WATCH_FOCUS = """
 
 
 class Window:
-    """What a user does in a browser: mostly with the keyboard."""
+    """The actions of a user in a browser, mostly with the keyboard."""
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
@@ -65,7 +65,7 @@ class Window:
         self.driver.get(address)
 
     def wait(self, is_there: Callable[[], Any]) -> Any:
-        """Wait until a function returns something true, and return it."""
+        """Wait until a function returns a true value, and return it."""
         return WebDriverWait(self.driver, SECONDS, 0.05).until(lambda _: is_there())
 
     def wait_text(self, text: str, selector: str = "body") -> None:
@@ -82,7 +82,7 @@ class Window:
         return found
 
     def press(self, element: WebElement, *keys: str) -> None:
-        """Move to an element with the Tab key's order, and press keys there."""
+        """Focus an element that the Tab key can reach, and press keys there."""
         assert self.run("arguments[0].focus(); return document.activeElement", element) == element
         assert self.run("return arguments[0].tabIndex", element) >= 0
         element.send_keys(*keys)
@@ -101,11 +101,14 @@ class Window:
         return self.driver.execute_script(script, *arguments)
 
     def count(self, selector: str) -> int:
-        """Return how many elements a selector has."""
+        """Return the number of elements that a selector matches."""
         return len(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
     def find_violations(self, scheme: str) -> list[str]:
-        """Return what axe-core finds wrong with the page; ``scheme`` is ``light`` or ``dark``."""
+        """Return the accessibility violations that axe-core finds.
+
+        ``scheme`` is ``light`` or ``dark``.
+        """
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         self.run(_read_axe())
@@ -115,7 +118,7 @@ class Window:
         return found
 
     def read_messages(self) -> list[str]:
-        """Return what the browser complained about since the page was opened."""
+        """Return the browser's console messages since the page was opened."""
         driver: Any = self.driver  # the method has no types
         return [str(each["message"]) for each in driver.get_log("browser")]
 

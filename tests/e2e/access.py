@@ -1,7 +1,7 @@
-"""Compare the requests of Cluster API's managers with the table of who reads and writes what.
+"""Compare the requests of Cluster API's managers with the table of their accesses.
 
-Each request on a kind of another provider has to be a row for the release of core, whatever test
-made it; rows that a test is to show are in the audit log at its end.
+Each request for a kind of another provider must match a row for the release of core, whichever test
+caused it. Rows that a test must prove are in the audit log at its end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RESOURCES = {
 
 
 class Use(NamedTuple):
-    """A verb of a manager on a kind, by the names of the table."""
+    """A verb that a manager uses on a kind, with the names in the table."""
 
     manager: str
     kind: str
@@ -53,7 +53,7 @@ class Use(NamedTuple):
 def check_requests(
     provider: ProviderUnderTest, management: ManagementCluster, series: Iterable[str]
 ) -> None:
-    """Fail for requests that no row of any of these series of core has."""
+    """Fail if any request matches no row for any of these series of core."""
     rows = {
         Use(row.manager.name, kind, verb)
         for each in series
@@ -70,7 +70,7 @@ def check_requests(
 def check_shown(
     provider: ProviderUnderTest, management: ManagementCluster, shown: AuditedTest
 ) -> None:
-    """Print the numbers of requests; fail for rows that the test is to show and has not."""
+    """Print the numbers of requests; fail for rows that the test must prove but does not."""
     found = _uses(provider, management, allowed=True)
     for use, count in sorted(found.items()):
         print(f"{management.series} {use}: {count}")

@@ -1,7 +1,7 @@
 """A base for providers' images where no registry can be reached: this machine's Python.
 
-It has the names of the images that generated Dockerfiles start from, so that the Dockerfile under
-test is the generated one.
+It has the names of the images from which generated Dockerfiles start, so that tests use the
+generated Dockerfile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RUN python -m ensurepip
 
 
 def has_base_images() -> bool:
-    """Tell whether buildah has all images that Dockerfiles start from."""
+    """Return whether buildah has all base images of the Dockerfiles."""
     return all(
         subprocess.run(["buildah", "inspect", "--type=image", name], capture_output=True).returncode
         == 0

@@ -186,7 +186,7 @@ def deletion_while_paused() -> None:
 
 
 def change_conditions(change: Callable[[list[JSON], JSON], list[JSON]]) -> None:
-    """Change the conditions of each write; ``change`` also gets the object before."""
+    """Change the conditions of each write; ``change`` also receives the previous object."""
 
     def make(write: Any) -> Any:
         async def faulty(self: Any, **parts: JSON) -> None:

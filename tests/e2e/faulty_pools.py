@@ -14,7 +14,7 @@ from capsmith_runtime.kube.client import JSON
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace a function by what `make` returns for it."""
+    """Replace a function with the one that `make` returns for it."""
     setattr(owner, name, make(getattr(owner, name)))
 
 

@@ -58,7 +58,7 @@ _EXPLAINED = {
 
 
 def check_least_privilege(site: Site, *types: str) -> None:
-    """Print which permissions the managers of some types used; fail for unexplained others."""
+    """Print the unused permissions of managers; fail for those without an explanation."""
     management = site.management
     unexplained = {}
     for type in types:

@@ -62,7 +62,7 @@ _EDITS: dict[str, Edits] = {
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a lineage begins."""
+    """The start of a lineage."""
 
     spec: Path
     edits: Mapping[str, Edits]
@@ -77,7 +77,7 @@ HOMELAB = Origin(_ROOT / "examples" / "homelab-v1beta1" / "provider.yaml", {})
 
 
 class Lineage:
-    """The repository, in which each stage replaces the one before."""
+    """The repository, in which each stage replaces the previous one."""
 
     def __init__(self, folder: Path, origin: Origin = FERRY) -> None:
         self._folder = folder
@@ -85,7 +85,7 @@ class Lineage:
         self.repository = folder / "repository"
 
     def begin(self, version: str) -> ProviderUnderTest:
-        """Generate the repository, write the author's code into it, and release it."""
+        """Generate the repository, add the author's code, and release it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         spec = self._folder / "provider.yaml"
         shutil.copyfile(self._origin.spec, spec)

@@ -36,7 +36,7 @@ _PAUSE_SECONDS = 0.1
 
 
 class NodeLab:
-    """The command in an environment of its own, with one lab and the folder of one provider."""
+    """The command in its own environment, with one lab and the folder of one provider."""
 
     def __init__(self, folder: Path, provider: str) -> None:
         self.provider = folder / provider
@@ -60,7 +60,7 @@ class NodeLab:
         return done.stdout + done.stderr
 
     def run_provider(self, provider: Path) -> None:
-        """Install the release of a provider as Pods, which go on when this returns."""
+        """Install the release of a provider as Pods, which keep running when this returns."""
         command = [sys.executable, "-m", "capsmith", "lab", "run", str(provider), "--pod"]
         child = subprocess.Popen(
             [*command, "--name", self.name],
@@ -126,15 +126,15 @@ class Deployment:
 
     @property
     def name(self) -> str:
-        """Return its name, which begins with that of its namespace."""
+        """Return the name, which starts with the name of the namespace."""
         return f"{self.namespace}-controller-manager"
 
     def read(self) -> JSON:
-        """Return the object."""
+        """Return the Deployment object."""
         return self.client.get("apps/v1", "Deployment", self.name, self.namespace)
 
     def list_pods(self) -> list[JSON]:
-        """Return its Pods, also those that are ending."""
+        """Return the Deployment's Pods, including those that are ending."""
         labels = {"control-plane": "controller-manager"}
         return self.client.list("v1", "Pod", self.namespace, labels)
 
@@ -145,7 +145,7 @@ class Deployment:
         return str(lease["spec"].get("holderIdentity") or "").partition("_")[0]
 
     def roll_out(self, spec: JSON) -> None:
-        """Change it, and wait until only Pods of the new form are there and ready."""
+        """Change the Deployment, and wait until only new Pods exist and all are ready."""
         changed = self.client.patch(self.read(), {"spec": spec})
 
         def is_done() -> bool:
@@ -176,7 +176,7 @@ def _is_started(pod: JSON, known: set[str]) -> bool:
 
 @dataclass
 class Answers:
-    """How many requests were answered, and the reasons of those that were not."""
+    """The number of requests that were answered, and the reasons for those that were not."""
 
     answered: int = 0
     failures: list[str] = field(default_factory=list)

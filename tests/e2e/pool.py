@@ -1,4 +1,4 @@
-"""Steps that tests take with one MachinePool of a workload cluster, and what they wait for."""
+"""Steps with one MachinePool of a workload cluster, and the waits for their effects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MACHINES = Sort("machines", "TidalNodePool", "machinepool-tidalnodepool", machin
 
 
 class Pool:
-    """The only MachinePool of a cluster, or the one of that name."""
+    """The only MachinePool of a cluster, or the one with the given name."""
 
     def __init__(self, scenario: Scenario, name: str = "") -> None:
         self.scenario = scenario

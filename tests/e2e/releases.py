@@ -33,7 +33,7 @@ KUBERNETES_NEXT: Final = f"{KUBERNETES.rpartition('.')[0]}.{int(KUBERNETES.rpart
 
 
 def is_kubernetes_since(series: str) -> bool:
-    """Return whether the servers that run are of a series, such as v1.36, or newer."""
+    """Return whether the running servers belong to a series such as v1.36 or a newer one."""
     return _minor(KUBERNETES) >= _minor(series)
 
 

@@ -1,4 +1,4 @@
-"""Steps that tests take with one workload cluster, and what they wait for."""
+"""Steps with one workload cluster, and the waits for their effects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.e2e.stack import Site, Stack
 
 
 class Scenario:
-    """One cluster by name in one namespace; the management cluster may change by a move."""
+    """A cluster, named in one namespace; a move may change its management cluster."""
 
     def __init__(
         self, stack: Stack, management: ManagementCluster, name: str, namespace: str

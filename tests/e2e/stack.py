@@ -1,4 +1,4 @@
-"""Everything that one core release needs for its tests, put together."""
+"""Everything that the tests of one core release need."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ CONCURRENCY = "7"
 
 @dataclass
 class Site:
-    """One management cluster with all that runs against it."""
+    """One management cluster with everything that runs against it."""
 
     management: ManagementCluster
     managers: dict[str, Controllers]
@@ -104,7 +104,7 @@ class Site:
         clusterctl: Clusterctl,
         series: str = "",
     ) -> None:
-        """Replace the managers by those of another release, and core by another series if given."""
+        """Replace the managers by another release and, if given, core by another series."""
         for manager in self.managers.values():
             manager.stop()
         self.managers = managers

@@ -1,4 +1,4 @@
-"""A provider as Pods is brought from one contract to the next, while its users send requests."""
+"""A provider that runs as Pods moves to the next contract while its users send requests."""
 
 from __future__ import annotations
 

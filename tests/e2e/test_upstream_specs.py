@@ -1,4 +1,4 @@
-"""Cluster API's own end-to-end specs in a generated repository: they build, and one runs."""
+"""Cluster API's own end-to-end specs in a generated repository: all compile, and one runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that tests take with a cluster from a ClusterClass."""
+"""Steps with a cluster that uses a ClusterClass."""
 
 from __future__ import annotations
 

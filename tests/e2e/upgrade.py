@@ -1,4 +1,4 @@
-"""A management cluster whose core and whose provider are replaced by later releases."""
+"""A management cluster in which later releases replace core and the provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``make format`` of a generated repository: what ruff cannot correct does not keep black away."""
+"""``make format`` of a generated repository runs black even if ruff cannot correct an error."""
 
 from __future__ import annotations
 

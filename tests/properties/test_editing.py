@@ -1,4 +1,4 @@
-"""A contract upgrade of provider.yaml in any layout: it means what was meant, the rest stays."""
+"""A contract upgrade of a provider.yaml in any layout changes only what it has to change."""
 
 from __future__ import annotations
 

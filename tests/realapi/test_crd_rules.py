@@ -46,7 +46,7 @@ SPEC: dict[str, Any] = {
 
 
 class Case(NamedTuple):
-    """A rule, and the place where it stands: a path of properties, ``[]`` for the items."""
+    """A rule and its place: a path of properties, with ``[]`` for the items of a list."""
 
     rule: dict[str, Any]
     place: str = "spec"

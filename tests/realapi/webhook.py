@@ -23,7 +23,7 @@ from tests.runtime.webhook.hook_serving import write_certificate
 
 
 class ServedGroup:
-    """Webhooks of a manager, alone, in a thread of their own; ``group`` makes them."""
+    """A manager's webhooks in their own thread; ``group`` creates them."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ServedGroup:
         client["caBundle"] = self.authority
 
     def stop(self) -> None:
-        """End; a second call does nothing."""
+        """Stop the webhooks; a second call does nothing."""
         if not self._thread.is_alive():
             return
         assert self._loop is not None

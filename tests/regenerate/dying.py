@@ -1,9 +1,8 @@
-"""Runs that die: one process that prepares, and for each moment to die at a fork of it.
+"""Interrupted runs: one process prepares, and forks once for each event to interrupt.
 
-The interpreter announces what is written, renamed, removed and so on (audit events).  A fork
-counts those, and at one of them it is killed, killed with the file half written, or told by the
-disk that it cannot.  So every moment is tried, and of capsmith only the rendering is replaced: it
-is done once.
+The interpreter announces each write, rename, removal and so on (audit events). The fork counts
+these events, and at one of them it is killed, is killed with a half-written file, or receives a
+disk error. In this way every event is tried. Only the rendering is replaced: it is done once.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def first(folder: Path) -> object:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is interrupted, and in which states of the folder it may end after each way on."""
+    """An interrupted command, and the allowed states of the folder after each way to continue."""
 
     before: str
     action: Action
@@ -111,7 +110,7 @@ SCENARIOS = {
 
 
 def render_once() -> None:
-    """Resolve and render the descriptions; of each, take a few files of every owner."""
+    """Resolve and render the descriptions, and keep a few files of every owner from each."""
     loaded = {text: load.load_text(text, "provider.yaml") for text in (OLD, NEW, PAST)}
     raised = upgrade_command.apply_request(loaded[PAST], BOTH, "provider.yaml")
     loaded[raised.text] = raised
@@ -137,7 +136,7 @@ def _few(tree: FileTree) -> FileTree:
 
 
 def make(state: str, folder: Path) -> None:
-    """Bring ``folder``, which is not there, into a state."""
+    """Create ``folder`` in a given state."""
     (folder.parent / "provider.yaml").write_text(OLD)
     match state:
         case "absent":
@@ -207,7 +206,7 @@ def _in_the_middle() -> When:
 
 
 class Trial:
-    """A scenario, tried at one event after the other."""
+    """A scenario, tried at one event after another."""
 
     def __init__(self, scenario: Scenario, work: Path) -> None:
         self._scenario = scenario

@@ -1,4 +1,4 @@
-"""Repositories that earlier releases made: unpacked, and what in them is their author's."""
+"""Repositories that earlier releases generated: unpack them, and find their authors' files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def unpacked(name: str, folder: Path) -> Provider:
 
 
 def owners(provider: Provider) -> dict[str, str]:
-    """Return path -> owner of the files that the old lock lists."""
+    """Return the owner of each file that the old lock lists, by path."""
     lock = yaml.safe_load(provider.path(".capsmith/lock.yaml").read_text())
     return {
         path: "mine" if entry.get("mine") else entry["owner"]

@@ -1,4 +1,4 @@
-"""update --contract and --drop-api-version: what is written, told and refused."""
+"""update --contract and --drop-api-version: what is written, reported and refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``capsmith doctor`` tells facts, and writes nothing."""
+"""``capsmith doctor`` reports facts and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``capsmith eject``: the repository goes on without capsmith, and means the same."""
+"""``capsmith eject``: the repository works without capsmith, in the same way as before."""
 
 from __future__ import annotations
 

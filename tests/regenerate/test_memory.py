@@ -1,4 +1,4 @@
-"""``--check`` remembers what was up to date, and never gives another answer than the whole way."""
+"""``--check`` remembers up-to-date repositories, and always reports the same as the full check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Check = Callable[[Provider], Said]
 
 @pytest.fixture
 def checked(cache_without_memory: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Return what a check says with a memory, which has to be what it says without one."""
+    """Return a function that runs a check with a memory and compares it with one without."""
 
     def check(provider: Provider) -> Said:
         remembered = [provider.update("--check") for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Files that the author takes over from capsmith, and gives back."""
+"""Files that the author takes over from capsmith and hands back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``capsmith update``: what becomes of each file, what is said of it, and the exit code."""
+"""``capsmith update``: the outcome for each file, the report, and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases that are newer than those of the table, by the tags of the projects' repositories."""
+"""Find releases newer than those in the table, by the tags of the projects' repositories."""
 
 from __future__ import annotations
 

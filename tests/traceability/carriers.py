@@ -1,7 +1,7 @@
-"""What carries a rule into a generated repository.
+"""The files that carry a rule into a generated repository.
 
-A blueprint, or a module whose data blueprints print, carries the rules that it names; a CRD those
-whose fields it declares.
+A blueprint, or a module whose data blueprints print, carries the rules that it names; a CRD carries
+the rules of the fields that it declares.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROLES = {
 
 @dataclass(frozen=True, order=True)
 class Carrier:
-    """A file that names a rule, and what it becomes."""
+    """A file that names a rule, and the generated files."""
 
     source: str
     targets: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""`Proves:` lines: what tests say that they prove, and what is wrong with saying so.
+"""`Proves:` lines: the rules that tests claim to prove, and errors in these claims.
 
-Tests are read as text, for those of generated repositories are blueprints.  The line stands in the
-docstring of a test function; anywhere else it is a mistake.
+Tests are read as text, because those of generated repositories are blueprints. The line must be in
+the docstring of a test function; anywhere else it is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAYS = re.compile(r"\bProves:")
 
 @dataclass(frozen=True, order=True)
 class Claim:
-    """One test and one rule that it says to prove."""
+    """A test, and a rule that it claims to prove."""
 
     rule: str
     place: Place
@@ -40,7 +40,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """What was read."""
+    """All claims, and the errors in them."""
 
     claims: tuple[Claim, ...]
     mistakes: tuple[str, ...]

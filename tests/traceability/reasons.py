@@ -1,4 +1,4 @@
-"""Why a rule has no proof: unproven.yaml; and for which ones one is under way: awaited.yaml."""
+"""Reasons why rules have no proof (unproven.yaml), and rules with pending proofs (awaited.yaml)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Reason:
-    """One reason, for rules by id or for all of a level that nothing proves."""
+    """A reason, for rules by id or for all unproven rules of a level."""
 
     text: str
     rules: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Reasons:
-    """What the two files hold."""
+    """The content of the two files."""
 
     reasons: tuple[Reason, ...]
     awaited: frozenset[str]

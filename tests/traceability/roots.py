@@ -1,4 +1,4 @@
-"""Folders that are searched: the only place that names them."""
+"""The folders that are searched; no other module names them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class SourceRoot:
-    """A folder below the repository's root; one that does not exist holds nothing."""
+    """A folder below the repository's root; empty if it does not exist."""
 
     folder: str
     suffix: str = ".py"

@@ -1,4 +1,4 @@
-"""Everything about every rule, and what is wrong with it."""
+"""All data about every rule, and the errors in them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """All rules in order, and every mistake."""
+    """All rules in order, and all errors."""
 
     rows: tuple[Row, ...]
     mistakes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Phrases that docs/style.md replaces: their number may only shrink.
+"""Phrases that docs/style.md replaces; their number may only shrink.
 
 ``python -m tests.unit.test_english [PATH]...`` lists the places.
 """

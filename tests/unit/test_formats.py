@@ -1,4 +1,4 @@
-"""What code hosts and CI systems read says the same as the findings."""
+"""Output for code hosts and CI systems contains the same information as the findings."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _INSIDE = 'ip link set lo up && "$@"; exit $?'
 
 
 def main() -> None:
-    """Build the components and the image, and become pytest in the namespaces."""
+    """Build the components and the image, and run pytest in the namespaces."""
     required_toolbox("tests with virtual machines", MODULES)
     print(f"the image is {cached_image().folder}", flush=True)
     os.environ["CAPSMITH_VM"] = "1"

@@ -1,4 +1,4 @@
-"""Commands of a text, and whether what they name exists; nothing is run but `kubectl --help`."""
+"""The commands in a text, and whether they exist; only `kubectl --help` is run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OTHERS = {
 
 
 class UnknownCommandError(AssertionError):
-    """A command, an option or a target does not exist."""
+    """Raised for a command, an option or a target that does not exist."""
 
 
 def commands(block: Block) -> list[list[str]]:

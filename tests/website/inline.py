@@ -1,4 +1,4 @@
-"""What a piece of code in a sentence names, and what of that does not exist."""
+"""The names in a piece of inline code, and which of them do not exist."""
 
 from __future__ import annotations
 

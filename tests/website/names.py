@@ -1,4 +1,4 @@
-"""The names that exist: what code in sentences and tables of the pages is compared with."""
+"""The names that exist, with which code in sentences and tables of the pages is compared."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def words() -> frozenset[str]:
 
 @functools.cache
 def dashed() -> frozenset[str]:
-    """Return the words with dashes of the same files."""
+    """Return the words with dashes in the same files."""
     return frozenset(word for text in _texts() for word in _DASHED.findall(text))
 
 
@@ -162,7 +162,7 @@ def paths() -> frozenset[str]:
 
 @functools.cache
 def endings() -> frozenset[str]:
-    """Return the paths, and what is left of each without its first folders."""
+    """Return the paths, and each path without its first folders."""
     parts = (path.split("/") for path in paths())
     return frozenset("/".join(each[start:]) for each in parts for start in range(len(each)))
 

@@ -1,4 +1,4 @@
-"""A page as a shell script: what a reader does who follows its text alone."""
+"""A page as a shell script: the actions of a reader who follows its text alone."""
 
 from __future__ import annotations
 

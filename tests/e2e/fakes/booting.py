@@ -1,4 +1,4 @@
-"""What the first control plane machine boots: an API server with the cluster's own CA.
+"""The API server that the first control plane machine boots, with the cluster's own CA.
 
 A real machine takes the CA from its bootstrap data. Here it is read from the Secret in which the
 control plane provider under test keeps it; the API server itself is real.
@@ -50,16 +50,16 @@ class BootingCluster:
         self._loop: Loop | None = None
 
     def start(self, management: Callable[[], KubeClient]) -> None:
-        """Wait, in a thread, for the first server of the cluster; then boot, then be its kubelet.
+        """Wait in a thread for the cluster's first server, boot it, and then act as its kubelet.
 
-        `management` is asked each time, for a cluster can be moved.
+        `management` is called each time, because a cluster can be moved.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._loop = Loop(self._name, self._log, [lambda: self._tick(management())])
         self._loop.start()
 
     def stop(self) -> None:
-        """Switch everything off."""
+        """Stop everything."""
         if self._loop is not None:
             self._loop.stop()
         if self.server is not None:

@@ -1,4 +1,4 @@
-"""Making control plane Machines with their infrastructure and bootstrap objects."""
+"""Create control plane Machines with their infrastructure and bootstrap objects."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def spread(zones: list[str], machines: list[JSON], count: int) -> list[str | Non
 
 
 class MachineFactory:
-    """Creates what one control plane machine consists of; what exists already is kept."""
+    """Creates the objects of a control plane machine; existing objects are kept."""
 
     def __init__(
         self, client: KubeClient, dialect: Dialect, config: ConfigKind = HELPER_CONFIG

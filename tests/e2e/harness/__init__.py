@@ -1,4 +1,4 @@
-"""The provider under test as processes, and its simulated clouds. Knows no test.
+"""The provider under test as processes, and its simulated clouds; independent of any test.
 
 Servers, core and clusterctl are in `capsmith.clusters.processes`.
 """

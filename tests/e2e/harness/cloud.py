@@ -1,4 +1,4 @@
-"""The simulated cloud that a generated provider writes to a folder, and outages of it."""
+"""The simulated cloud that a generated provider writes to a folder, with simulated outages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SimulatedCloud:
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """Let all calls hang; those that hang at the end fail."""
+        """Let all calls hang; calls that still hang at the end fail."""
         self.faults.write_text("hang=1")
         try:
             yield

@@ -1,4 +1,4 @@
-"""A process of moto, which simulates AWS, and a view of what is in it."""
+"""A process of moto, which simulates AWS, and a view of its content."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MotoCloud(SimulatedCloud):
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Start moto, which is empty."""
+        """Start moto without any resources."""
         self.process.start()
         self.process.wait_ready(probe_port(self._port))
 
@@ -85,7 +85,7 @@ class MotoCloud(SimulatedCloud):
         return [Event("create", "server", _tags(each)[OWNER_TAG]) for each in self._instances()]
 
     def terminate(self, server: Server) -> None:
-        """End an instance as a failure of its host would."""
+        """Terminate an instance, as a failure of its host would."""
         self._ec2.terminate_instances(InstanceIds=[server.id])
 
     def user_data(self, server: Server) -> str:

@@ -1,4 +1,4 @@
-"""The provider under test: a repository, its release artefacts, and its running controllers."""
+"""The provider under test: its repository, its release artefacts, and its running controllers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Rewrite = Callable[[list[JSON]], list[JSON]]
 
 @dataclass(frozen=True)
 class ProviderUnderTest:
-    """A repository of providers as its release artefacts describe it."""
+    """A repository of providers, as described by its release artefacts."""
 
     contract: ContractVersion
     repository: Path
@@ -151,11 +151,12 @@ class ProviderUnderTest:
         raise LookupError(f"no cluster template with a topology in {self.out}")
 
     def add_to(self, repository: ClusterctlRepository, rewrite: Rewrite, pki: Pki) -> None:
-        """Add the release to a clusterctl repository, its ClusterClasses rewritten.
+        """Add the release to a clusterctl repository, with its ClusterClasses rewritten.
 
-        `generate cluster` looks every template kind of a class up in the management cluster,
-        so classes have to name installed kinds before clusterctl sees them. They hold no
-        variables, which makes it safe to parse and dump them; cluster templates do.
+        `generate cluster` looks up every template kind of a class in the management
+        cluster, so classes must name installed kinds before clusterctl reads them. They
+        contain no variables and can therefore be parsed and dumped; cluster templates
+        cannot.
         """
         files = {path.name: path.read_text() for path in self.out.iterdir() if path.is_file()}
         for name, text in files.items():

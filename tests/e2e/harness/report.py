@@ -1,4 +1,4 @@
-"""What the session measured: seconds of each phase, memory and processor of the controllers."""
+"""Measurements of a session: seconds of each phase, and the controllers' memory and CPU time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith.clusters.processes.process import Process
 
 
 class Report:
-    """Collects measurements; printed at the end of the session and kept as JSON."""
+    """Collects measurements, which are printed at the end of the session and kept as JSON."""
 
     def __init__(self) -> None:
         self._phases: list[dict[str, Any]] = []
@@ -21,7 +21,7 @@ class Report:
 
     @contextmanager
     def phase(self, stack: str, name: str) -> Iterator[None]:
-        """Time what happens inside, also when it fails."""
+        """Measure the duration of the code inside, even if it fails."""
         began = time.monotonic()
         outcome = "failed"
         try:

@@ -1,4 +1,4 @@
-"""Bootstrap data of pools and of waiting machines, which are renewed while they are in use."""
+"""Bootstrap data of pools and of waiting machines, which are renewed while in use."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PROVIDER = scripted_provider.PROVIDER
 
 
 class TestPoolData(ScriptedBootstrap):
-    """Data of a pool are replaced in their Secret, when the reconciler said."""
+    """A pool's data are replaced in their Secret when the reconciler requested it."""
 
     @pytest.fixture(autouse=True)
     def clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let the virtual clock tell the time of day, too."""
+        """Make the virtual clock set the time of day, too."""
         _use_virtual_time_of_day(monkeypatch)
 
     @scenario

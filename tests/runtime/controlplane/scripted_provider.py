@@ -18,11 +18,11 @@ GROUP = "controlplane.cluster.x-k8s.io"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeelControlPlaneSpec:
-    """Has no fields of the author's."""
+    """A spec without author fields."""
 
 
 class ScriptedControlPlaneReconciler(ControlPlaneReconciler[KeelControlPlaneSpec]):
-    """Has the hooks that a test sets."""
+    """A reconciler with the hooks that a test sets."""
 
 
 COMPONENT = Component(

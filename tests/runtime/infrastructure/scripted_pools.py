@@ -1,4 +1,4 @@
-"""A pool with Machines whose machines are provisioned at once, with the manifests of pools."""
+"""A pool with Machines that are provisioned at once, with the manifests of the example pools."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _common(kind: str, features: set[str]) -> dict[str, Any]:
 
 
 class Groups(InfraMachinePoolReconciler[MachineSpec]):
-    """Scaling groups with as many instances as a test says."""
+    """Scaling groups with as many instances as the test sets."""
 
     instances: ClassVar[Sequence[Instance]] = ()
 

@@ -34,7 +34,7 @@ NEVER = None
 
 
 class TestWaits(ScriptedMachines):
-    """Reconcilers that no timer wakes."""
+    """Reconcilers that wait without a timer."""
 
     @scenario
     async def test_an_endpoint_from_elsewhere_ends_the_wait(
@@ -95,7 +95,7 @@ class TestWaits(ScriptedMachines):
 
 
 class TestDeletions(ScriptedMachines):
-    """Deletions that wait until the infrastructure lists what exists."""
+    """Deletions that wait until the infrastructure lists all existing resources."""
 
     @scenario
     async def test_a_deletion_knows_how_long_nothing_was_created(

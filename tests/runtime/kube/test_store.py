@@ -1,4 +1,4 @@
-"""The cache against a model of a server: whatever the interleaving, never back in time."""
+"""The cache compared with a model of a server: it never returns to an older state."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_list_of_one_namespace_keeps_the_objects_of_others() -> None:
 
 @dataclass
 class Server:
-    """Objects and their history, as the watch tells it."""
+    """Objects and their history, as a watch reports it."""
 
     version: int = 0
     objects: dict[str, JSON] = field(default_factory=dict)
@@ -187,7 +187,7 @@ def _lasting(obj: JSON) -> JSON:
 
 
 class Consistency(RuleBasedStateMachine):
-    """Writes of our own and of others, their answers and events in any order that can be."""
+    """Own and foreign writes, with their responses and events in any possible order."""
 
     def __init__(self) -> None:
         super().__init__()

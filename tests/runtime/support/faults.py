@@ -1,4 +1,4 @@
-"""What can go wrong with a request on its way, and for which requests it does."""
+"""Faults of requests on their way, and the requests to which they apply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .http1 import Answer, Head
 
 
 class Loss(Enum):
-    """Ways not to answer."""
+    """Ways in which no response arrives."""
 
     DROP = auto()
     """The connection breaks before the server has seen the request."""
@@ -26,7 +26,7 @@ class Loss(Enum):
 
 @dataclass(frozen=True)
 class Hold:
-    """The request waits for the event."""
+    """A request waits for the event."""
 
     until: threading.Event
 

@@ -32,7 +32,7 @@ WIDGET = ResourceType("runtime.capsmith.test", "v1", "Widget", "widgets")
 
 @dataclass
 class Follower:
-    """Folds changes, as a consumer would, and notes those that do not fit."""
+    """Applies changes as a consumer would, and records inconsistent ones."""
 
     objects: dict[NamespacedName, JSON] = field(default_factory=dict)
     changes: list[Delta] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Follower:
 
 @dataclass
 class Following:
-    """An informer that runs, and all that belongs to it."""
+    """A running informer and everything that belongs to it."""
 
     client: LightkubeClient
     informer: Informer

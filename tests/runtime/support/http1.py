@@ -1,4 +1,4 @@
-"""As much of HTTP/1.1 as a proxy needs to tell one message from the next."""
+"""The part of HTTP/1.1 that a proxy needs to separate messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PART_BYTES = 65536
 
 @dataclass(frozen=True)
 class Head:
-    """A start line and headers; `raw` is what stood on the wire."""
+    """A start line and headers; `raw` holds the bytes as received."""
 
     start: str
     headers: Mapping[str, str]
@@ -20,7 +20,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the proxy's own."""
+    """A response that the proxy itself sends."""
 
     status: int
     body: bytes = b""

@@ -1,4 +1,4 @@
-"""Candidates for a Lease of their own, with timings that suit what is tested."""
+"""Candidates for a Lease, with timings that suit the tests."""
 
 from __future__ import annotations
 

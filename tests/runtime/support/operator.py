@@ -20,7 +20,7 @@ _MAIN = Path(__file__).parents[1] / "operator_main.py"
 
 
 class Operator(Process):
-    """One process; `start` does not wait until it leads."""
+    """One operator process; `start` does not wait until it leads."""
 
     def __init__(
         self, name: str, runtime: Path, kubeconfig: Path, folder: Path, options: list[str]
@@ -52,7 +52,7 @@ class Operator(Process):
         return float(next(line.split()[-1] for line in lines if line.startswith(f"{name} ")))
 
     def exit_code(self, timeout: float = 60) -> int:
-        """Wait until the process has ended by itself."""
+        """Wait until the process ends by itself, and return its exit code."""
         eventually(lambda: not self.running, timeout=timeout, what=f"{self.name} ends")
         assert self._child is not None
         return int(self._child.returncode)

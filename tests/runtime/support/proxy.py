@@ -92,15 +92,15 @@ class FaultProxy:
         self._injections.clear()
 
     def drop(self) -> None:
-        """Break every connection there is."""
+        """Break all existing connections."""
         self._soon(lambda connection: connection.abort())
 
     def freeze(self) -> None:
-        """Make every connection there is half-open; new ones work."""
+        """Make all existing connections half-open; new connections work."""
         self._soon(lambda connection: connection.moving.clear())
 
     def refuse(self, refusing: bool = True) -> None:
-        """Break every connection, and each new one until `refuse(False)`."""
+        """Break all connections, including new ones, until `refuse(False)` is called."""
         self._refusing = refusing
         if refusing:
             self.drop()

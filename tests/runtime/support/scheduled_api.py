@@ -67,7 +67,7 @@ class Request:
 
 @dataclass(eq=False)
 class Server:
-    """The objects, and all that has happened to them."""
+    """The objects, and the history of their changes."""
 
     objects: dict[tuple[str, NamespacedName], JSON] = field(default_factory=dict)
     log: list[tuple[int, str, WatchEvent]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A real etcd and kube-apiserver with one kind, Widget, and what happens behind its back."""
+"""A real etcd and kube-apiserver with one kind, Widget."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Api:
         self._etcd.stop()
 
     def crash(self) -> None:
-        """End the API server and start it again; `wait_ready` tells when it is there."""
+        """Kill the API server and start it again; `wait_ready` waits until it is ready."""
         self.server.process.kill()
         self.server.process.start()  # processes are started from the main thread only
 
@@ -152,7 +152,7 @@ class Api:
         self.client.delete(_named(namespace, name))
 
     def compact(self) -> None:
-        """Make etcd forget everything but the present."""
+        """Make etcd forget all history."""
         answer = self._etcd.call("kv/range", {"key": "AA=="})
         revision = answer["header"]["revision"]
         self._etcd.call("kv/compaction", {"revision": revision, "physical": True})

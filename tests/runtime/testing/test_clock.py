@@ -1,4 +1,4 @@
-"""The virtual clock jumps while nothing is at work, and only then."""
+"""The virtual clock jumps only while no thread is working."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ async def answer(message: Request) -> Response:
 
 
 class Slow:
-    """A handler that ends when the test lets it."""
+    """A handler that returns when the test lets it."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()

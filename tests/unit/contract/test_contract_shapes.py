@@ -1,4 +1,4 @@
-"""The shapes against the rules: a CRD that is made of a shape keeps every rule on shapes."""
+"""The shapes compared with the rules: a CRD generated from a shape meets all rules for shapes."""
 
 from __future__ import annotations
 

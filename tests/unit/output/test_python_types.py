@@ -1,4 +1,4 @@
-"""Fields of a kind as Python dataclasses: the text, and what it does when it is run."""
+"""Fields of a kind as Python dataclasses: their source, and the behaviour of the classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""provider/rbac.py: no permission too few for the contract, none without a reason."""
+"""provider/rbac.py: no permission of the contract is missing, and each one has a reason."""
 
 from __future__ import annotations
 

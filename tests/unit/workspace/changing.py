@@ -1,4 +1,4 @@
-"""Changes of a repository, and runs that end in the middle of one."""
+"""Changes to a repository, and runs that end in the middle of one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capsmith.workspace.repository import Change, Repository
 
 
 class Died(Exception):
-    """Stands for the process being killed: nothing after it is cleaned up by capsmith."""
+    """Simulates that the process is killed: capsmith cleans up nothing after it."""
 
 
 def dying(*arguments: object, **options: object) -> None:

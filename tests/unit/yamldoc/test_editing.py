@@ -1,4 +1,4 @@
-"""Spans of a provider.yaml replaced: what is written, and what is refused."""
+"""Edits of a provider.yaml: what is written, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `capsmith lab status` and `logs` say, from files and locks alone."""
+"""The output of `capsmith lab status` and `logs`, derived from files and locks alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tool builds an image, and with which commands."""
+"""The tool that builds an image, and its commands."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An API server in memory, for checks of running providers without etcd, core and Go.
 
-All that reacts to a write does so before the write returns: nothing waits, and the history of a
+All reactions to a write happen before the write returns, so nothing waits, and the history of a
 session is complete at any time.
 """
 
@@ -33,7 +33,7 @@ Listener = Callable[[str, JSON, bool], None]
 
 
 class Memory:
-    """Objects by kind, namespace and name, and what reacts to their changes."""
+    """Objects by kind, namespace and name, and the controllers that react to changes."""
 
     def __init__(self) -> None:
         self.objects: dict[Key, JSON] = {}
@@ -200,7 +200,7 @@ class DirectHistory(History):
 
 
 class MemoryManager:
-    """A manager that can crash; the test says what it forgets."""
+    """A manager that can crash; the test decides which state it loses."""
 
     def __init__(self, restarted: Callable[[], None] = lambda: None) -> None:
         self.kills = 0
@@ -211,7 +211,7 @@ class MemoryManager:
         self.kills += 1
 
     def start(self) -> None:
-        """Start it again."""
+        """Restart the manager."""
         self._restarted()
 
 

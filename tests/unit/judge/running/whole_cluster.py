@@ -84,7 +84,7 @@ class Site:
                     self.memory.write({**obj, "metadata": metadata})
 
     def end_with_cluster(self) -> None:
-        """Delete what belongs to the Cluster, once it is gone."""
+        """Delete what belongs to the Cluster after the Cluster is gone."""
         if self.memory.find("Cluster", WHOLE) is None:
             for kind in ("Machine", "BoxConfig", "BoxControlPlane"):
                 for obj in self.memory.all(kind):

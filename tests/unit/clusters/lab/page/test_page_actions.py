@@ -1,4 +1,4 @@
-"""What can be tried from the page, on which labs, and that the commands shown do the same."""
+"""The actions on the page: which labs offer them, and that the shown commands do the same."""
 
 from __future__ import annotations
 
