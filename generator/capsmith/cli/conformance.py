@@ -119,10 +119,10 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
     from capsmith.console import Console
 
     console = Console(format_)
-    given = {name: value for name, value in options.items() if value is not None}
+    set_options = {name: value for name, value in options.items() if value is not None}
     try:
         report = run(
-            release, ConformanceRequest(**given), console.print_progress, console.print_result
+            release, ConformanceRequest(**set_options), console.print_progress, console.print_result
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None

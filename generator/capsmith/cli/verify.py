@@ -80,12 +80,12 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
         _refuse_alone(options, "kubeconfig", "context", "install_crds")
     elif options["upgrade"] is not None:
         raise click.UsageError("--live and --upgrade exclude each other")
-    given = {name: value for name, value in options.items() if value is not None}
+    set_options = {name: value for name, value in options.items() if value is not None}
     console = Console(format_)
     try:
         name = str(paths[0]) if len(paths) == 1 else f"{len(paths)} paths"
         with console.show_working(f"Verifying {name}"):
-            verdict = run_verify(paths, VerifyRequest(**given))
+            verdict = run_verify(paths, VerifyRequest(**set_options))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if format_ in PAGES:

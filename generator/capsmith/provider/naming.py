@@ -158,8 +158,8 @@ def name_attribute(name: str) -> Identifier:
 def name_module(kind: str, words: Iterable[str] = ()) -> Identifier:
     """Return the name of a kind's Python module: ``AcmeMachine`` -> ``acme_machine``.
 
-    ``words`` are words with capital letters inside: with ``VSphere``, the module of
-    ``VSphereMachine`` is ``vsphere_machine``, and ``v_sphere_machine`` without.
+    ``words`` are words with inner capital letters that must not be split: if ``VSphere`` is among
+    them, ``VSphereMachine`` becomes ``vsphere_machine`` instead of ``v_sphere_machine``.
     """
     for word in words:
         kind = kind.replace(word, word.capitalize())

@@ -199,13 +199,13 @@ def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
     allowed = [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")]
     value = error["input"]
     scalar = isinstance(value, str | int | float)
-    given = str(value) if scalar else _what(value)
-    message = f"{_name(path)} cannot be {quote(given) if scalar else given}"
-    hint = suggest(given, allowed) if isinstance(value, str) else ""
-    if given in allowed:
+    shown = str(value) if scalar else _what(value)
+    message = f"{_name(path)} cannot be {quote(shown) if scalar else shown}"
+    hint = suggest(shown, allowed) if isinstance(value, str) else ""
+    if shown in allowed:
         message, hint = f"{_name(path)} must not be {_what(value)}", "Remove the quotes."
-    elif path[-1] == "type" and given in _OTHER_TYPES:
-        hint = _OTHER_TYPES[given]
+    elif path[-1] == "type" and shown in _OTHER_TYPES:
+        hint = _OTHER_TYPES[shown]
     elif not hint.startswith("Did"):
         hint = f"Use {join_names(allowed).replace(' and ', ' or ')}."
     return Finding("spec-not-one-of", message, where, hint=hint)

@@ -135,9 +135,9 @@ def _provided(depth: int, obj: JSON) -> ObjectRow:
 
 
 def _sized(depth: int, obj: JSON) -> ObjectRow:
-    status, wanted = obj.get("status") or {}, int(obj["spec"].get("replicas") or 0)
+    status, desired = obj.get("status") or {}, int(obj["spec"].get("replicas") or 0)
     ready = int(status.get("readyReplicas") or 0)
-    return _row(depth, obj, f"{ready} of {wanted} ready", is_done=ready == wanted)
+    return _row(depth, obj, f"{ready} of {desired} ready", is_done=ready == desired)
 
 
 def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:

@@ -162,7 +162,7 @@ class InstalledPods:
                 yield self._state(part, each)
 
     def _state(self, part: ReleaseComponent, deployment: JSON) -> ComponentState:
-        status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
+        status, desired = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
         ready = int(status.get("readyReplicas") or 0)
         pods = self._lab.client.list("v1", "Pod", part.namespace)
         counts = [
@@ -170,13 +170,13 @@ class InstalledPods:
             for pod in pods
             for container in (pod.get("status") or {}).get("containerStatuses") or []
         ]
-        is_ready = ready >= wanted
+        is_ready = ready >= desired
         return ComponentState(
             name=f"{self._label}-{part.type}",
             state="running" if is_ready else "restarting",
             restarts=sum(counts),
             log=str(self._find_log(part.namespace)),
-            reason="" if is_ready else f"{ready} of {wanted} Pods are ready",
+            reason="" if is_ready else f"{ready} of {desired} Pods are ready",
         )
 
     def _find_log(self, namespace: str) -> Path:

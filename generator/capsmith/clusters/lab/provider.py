@@ -89,8 +89,8 @@ class ProviderRepository:
         ]
         files = [load(path.read_text(encoding="utf-8")) for path in samples]
         scopes = self._cluster_scoped()
-        wanted = [file for file in files if any(each.get("kind") in scopes for each in file)]
-        return [each for file in wanted for each in file]
+        selected = [file for file in files if any(each.get("kind") in scopes for each in file)]
+        return [each for file in selected for each in file]
 
     def check_manager(self) -> None:
         """Raise LabError if the provider's code is missing or cannot be imported."""

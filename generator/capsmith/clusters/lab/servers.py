@@ -107,9 +107,9 @@ class LabServers:
         self._supervised.add("etcd", self._etcd.process)
         providers = {each.type: each.name for each in self._kubeadm}
         ports = {key: value for each in self._kubeadm for key, value in each.variables.items()}
-        given = providers or dict.fromkeys(KUBEADM_TYPES, _NONE)
+        initial = providers or dict.fromkeys(KUBEADM_TYPES, _NONE)
         management = self._management
-        management.start(given, ports, progress)
+        management.start(initial, ports, progress)
         self._supervised.add("apiserver", management.apiserver.process)
         self._supervised.add("controllers", management.controllers.process)
         self._supervised.add("core", management.core.process)

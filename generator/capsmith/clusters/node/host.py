@@ -124,18 +124,18 @@ def create_cgroups(name: str, root: Path = _CGROUPS) -> None:
     for hierarchy in find_hierarchies(root):
         is_unified = (hierarchy / _UNIFIED).is_file()
         known = _read_words(hierarchy / _UNIFIED) if is_unified else []
-        wanted = [each for each in _DELEGATED if each in known]
+        available = [each for each in _DELEGATED if each in known]
         # A group has only the controllers that its parent enables for its children.
         if is_unified:
-            _enable(hierarchy, wanted)
+            _enable(hierarchy, available)
         with suppress(FileExistsError):
             (hierarchy / name).mkdir()
         if is_unified:
             found = _read_words(hierarchy / name / _UNIFIED)
-            absent = [each for each in wanted if each not in found]
+            absent = [each for each in available if each not in found]
             if absent:
                 raise HostUnsuitable([f"the cgroup {name} has no {', '.join(absent)}"])
-            _enable(hierarchy / name, wanted)
+            _enable(hierarchy / name, available)
 
 
 def _enable(group: Path, controllers: list[str]) -> None:

@@ -95,11 +95,11 @@ class ExecPlugin:
         spec: dict[str, Any] = {"interactive": False}
         if self._config.get("provideClusterInfo") is True:
             spec["cluster"] = dict(self._cluster)
-        asked = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
+        request = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
         try:
             ended = subprocess.run(
                 command,
-                env={**os.environ, **environment, "KUBERNETES_EXEC_INFO": json.dumps(asked)},
+                env={**os.environ, **environment, "KUBERNETES_EXEC_INFO": json.dumps(request)},
                 # Without standard input, a command that prompts the user fails immediately instead
                 # of waiting.
                 stdin=subprocess.DEVNULL,

@@ -225,8 +225,8 @@ def check_manager_access(context: Context, params: Needs) -> Iterator[Violation]
         return
     needs = [need for need in params.needs if _is_due(context, need)]
     for deployment in find_managers(context.bundle):
-        given = list_arguments(deployment)
-        if params.when_argument and not any(a.startswith(params.when_argument) for a in given):
+        arguments = list_arguments(deployment)
+        if params.when_argument and not any(a.startswith(params.when_argument) for a in arguments):
             continue
         grants = find_manager_grants(context.bundle, deployment)
         for need in needs:

@@ -266,9 +266,9 @@ class RequiredArguments:
 def check_manager_arguments(context: Context, params: RequiredArguments) -> Iterator[Violation]:
     """MG-02, MG-03: The manager's Deployment sets the options."""
     for deployment in find_managers(context.bundle):
-        given = list_arguments(deployment)
+        arguments = list_arguments(deployment)
         for argument in params.arguments:
-            if not any(one == argument or one.startswith(f"{argument}=") for one in given):
+            if not any(one == argument or one.startswith(f"{argument}=") for one in arguments):
                 yield Violation(
                     deployment, f"{deployment}: no argument {argument}", path=CONTAINERS
                 )

@@ -81,8 +81,10 @@ def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
             version = _version(crd, manifest)
             if version is None:
                 served = ", ".join(each.name for each in crd.versions if each.served)
-                given = manifest.document["apiVersion"]
-                yield manifest, Mismatch(("apiVersion",), f"{given} is not served; use {served}")
+                api_version = manifest.document["apiVersion"]
+                yield manifest, Mismatch(
+                    ("apiVersion",), f"{api_version} is not served; use {served}"
+                )
                 continue
             # A defaulting webhook may add missing fields, so required fields count only without
             # one.

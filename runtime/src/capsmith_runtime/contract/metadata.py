@@ -136,8 +136,8 @@ def _fnv32a(data: bytes) -> int:
 
 def is_selected(selector: Object, labels: Mapping[str, str]) -> bool:
     """Return whether the labels match the selector; an empty selector matches everything."""
-    wanted = mapping(selector, "matchLabels")
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    match_labels = mapping(selector, "matchLabels")
+    if any(labels.get(key) != value for key, value in match_labels.items()):
         return False
     return all(_holds(item, labels) for item in items(selector, "matchExpressions"))
 

@@ -150,8 +150,8 @@ def add_endpoint(obj: Object, endpoint: Endpoint | None, features: Set[str]) -> 
     unless the port differs from that of ``endpoint``.
     """
     spec = dict(obj.get("spec") or {})
-    given = spec.get("controlPlaneEndpoint") or {}
-    host, port = given.get("host"), given.get("port")
+    endpoint_fields = spec.get("controlPlaneEndpoint") or {}
+    host, port = endpoint_fields.get("host"), endpoint_fields.get("port")
     if endpoint is None or "controlPlaneEndpoint" not in features or (host and port):
         return spec
     # A given port without a host stays as it is if it differs from the observed port.

@@ -97,12 +97,14 @@ def parse_event(line: bytes) -> WatchEvent:
 
 def parse_error(response: httpx2.Response) -> ApiError:
     """Return the exception for an error response, even if its body is not a Status object."""
-    asked = response.headers.get("Retry-After", "")
+    retry_after = response.headers.get("Retry-After", "")
     try:
         status = msgspec.json.decode(response.content, type=dict[str, Any])
     except msgspec.MsgspecError:
         status = {"message": response.text[:200].strip()}
-    return _status_error(status, response.status_code, int(asked) if asked.isdecimal() else None)
+    return _status_error(
+        status, response.status_code, int(retry_after) if retry_after.isdecimal() else None
+    )
 
 
 def _status_error(status: JSON, code: object, retry_after: float | None = None) -> ApiError:

@@ -178,9 +178,9 @@ class StatusReporter:
 
         ``possible`` names the fields that they can have.
         """
-        given = {name for name in _PARTIAL_RESULTS if getattr(waiting, name) is not None}
-        if not given <= possible:
-            names = " and ".join(sorted(given - possible))
+        present = {name for name in _PARTIAL_RESULTS if getattr(waiting, name) is not None}
+        if not present <= possible:
+            names = " and ".join(sorted(present - possible))
             message = f"a {self._kind.resource.kind} has no {names} while it waits"
             await self.refuse(patcher, constants.REASON_INVALID_RESULT, message)
 

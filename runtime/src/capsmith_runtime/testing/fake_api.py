@@ -145,8 +145,8 @@ class FakeApi:
             while position < len(self._log):
                 version, kind, event = self._log[position]
                 position += 1
-                wanted = kind == resource.kind and version > int(resource_version)
-                if wanted and _selected(event.object, selection):
+                is_newer = kind == resource.kind and version > int(resource_version)
+                if is_newer and _selected(event.object, selection):
                     # Copied, because the provider may keep the object while later events share the
                     # original.
                     yield WatchEvent(event.type, _sent(copy_object(event.object), selection))
@@ -407,5 +407,5 @@ def _selected(obj: JSON, selection: Selection) -> bool:
     if any(metadata.get("namespace") == name for _, _, name in excluded):
         return False
     labels = metadata.get("labels") or {}
-    wanted = (each.partition("=") for each in selection.labels.split(",") if each)
-    return all(labels.get(key) == value if sign else key in labels for key, sign, value in wanted)
+    required = (each.partition("=") for each in selection.labels.split(",") if each)
+    return all(labels.get(key) == value if sign else key in labels for key, sign, value in required)

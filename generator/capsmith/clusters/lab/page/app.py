@@ -63,10 +63,10 @@ def create_app(
 
     async def act(request: Request) -> Response:
         try:
-            wanted = get_mapping(json.loads(await _read_body(request)))
+            request_data = get_mapping(json.loads(await _read_body(request)))
         except (ValueError, RecursionError):
             return JSONResponse({"error": "the request is not valid JSON"}, 400)
-        error = await asyncio.to_thread(_act, cluster, actions or NoActions(), wanted)
+        error = await asyncio.to_thread(_act, cluster, actions or NoActions(), request_data)
         return JSONResponse({"error": error}, 409 if error else 200)
 
     routes = [

@@ -82,8 +82,8 @@ class Guard:
             return _refuse(403, "another site")
         if scope["method"] != "GET" and origin is None:
             return _refuse(403, "no origin")
-        given = headers.get("authorization", "").encode()
-        if not secrets.compare_digest(given, self._key):
+        header = headers.get("authorization", "").encode()
+        if not secrets.compare_digest(header, self._key):
             return _refuse(401, "the key is missing or wrong")
         return None
 

@@ -108,7 +108,7 @@ class PageServer:
 
 
 def create_server(app: ASGIApp) -> uvicorn.Server:
-    """Return a server for an application, which logs errors only: neither requests nor its URL."""
+    """Return a server for an application that logs errors, but neither requests nor its URL."""
     config = uvicorn.Config(
         # uvicorn's ASGI types are stricter than Starlette's.
         cast(Any, app),

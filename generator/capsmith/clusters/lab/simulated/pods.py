@@ -155,8 +155,8 @@ def _find_refused_nodes(pod: JSON, pods: Iterable[JSON]) -> set[str]:
 
 def _accepts(node: JSON, spec: JSON) -> bool:
     labels = node["metadata"].get("labels") or {}
-    wanted = spec.get("nodeSelector") or {}
-    if node["spec"].get("unschedulable") or not wanted.items() <= labels.items():
+    node_selector = spec.get("nodeSelector") or {}
+    if node["spec"].get("unschedulable") or not node_selector.items() <= labels.items():
         return False
     tolerations = spec.get("tolerations") or []
     taints = [each for each in node["spec"].get("taints") or [] if each["effect"] in _BLOCKING]

@@ -413,16 +413,16 @@ def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> No
 
     Raises ApiError if a provider changes the Secret at the same time; the next tick retries.
     """
-    wanted = build_kubeconfig_secret(cluster, kubeconfig)
-    metadata = wanted["metadata"]
+    desired = build_kubeconfig_secret(cluster, kubeconfig)
+    metadata = desired["metadata"]
     found = client.find("v1", "Secret", metadata["name"], metadata["namespace"])
     if found is not None and found.get("type") == _TYPE:
-        client.patch(wanted, {"data": wanted["data"]})
+        client.patch(desired, {"data": desired["data"]})
         return
     if found is not None:
         # The type of a Secret cannot be changed, and the provider would overwrite the address.
         client.delete(found)
-    client.create(wanted)
+    client.create(desired)
 
 
 def build_kubeconfig_secret(cluster: JSON, kubeconfig: str) -> JSON:
