@@ -70,7 +70,7 @@ class ManagerBuilder:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Return the informers of all caches; the manager must run every one of them."""
+        """Return the informers for all caches; the manager must run every one of them."""
         own = (informer for group in self.groups for informer in group.informers)
         return (
             *((self.caches.clusters,) if self._component.watches_clusters else ()),

@@ -32,9 +32,9 @@ class Component:
     """Whether any controller watches Clusters."""
 
     def combined_with(self, *others: Component) -> Component:
-        """Return a component with one manager for the controllers of this one and of ``others``.
+        """Return a component whose manager runs the controllers of this component and ``others``.
 
-        Label, namespace, contract, permissions and watches are those of this component.
+        The label, namespace, contract, permissions and watches come from this component.
         """
         every = (self, *others)
         return replace(

@@ -3,10 +3,10 @@
     RetryAfterError               expected: logged without a traceback, and retried with back-off
     └── ReconcileError            has a reason and a message for the Ready condition
         ├── ContractError         the author's code returned what the contract forbids
-        ├── RateLimitedError      the infrastructure rejects requests of an identity for a while
-        ├── SessionError          the session of an identity could not be opened
-        ├── SessionExpiredError   the infrastructure has ended the session of an identity
-        ├── TerminalError         only a change of the object helps, or its replacement
+        ├── RateLimitedError      the infrastructure limits an identity's requests
+        ├── SessionError          an identity's session could not be opened
+        ├── SessionExpiredError   the infrastructure has ended an identity's session
+        ├── TerminalError         only changing or replacing the object helps
         └── KubernetesError       a request to a Kubernetes API failed
             ├── NotDeclaredError          not sent: provider.yaml declares no permission
             └── ApiError                  rejected by the API server, or without a response
@@ -44,7 +44,7 @@ class RetryAfterError(Exception):
     """An expected error: it is logged without a traceback, and retried with back-off."""
 
     retry_after: float | None = None
-    """Minimum seconds until the next attempt; None to use the queue's back-off."""
+    """Minimum seconds until the next attempt, or None to use the queue's back-off."""
 
 
 class ReconcileError(RetryAfterError):
@@ -55,7 +55,7 @@ class ReconcileError(RetryAfterError):
     message: str
     """Message of the Ready condition."""
     retry_after: float | None
-    """Minimum seconds until the next call of the method; None to use the back-off."""
+    """Minimum seconds until the next call of the method, or None to use the back-off."""
 
     def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
         """Create the error; ``retry_after`` is the minimum delay in seconds.
@@ -124,7 +124,7 @@ class TerminalError(ReconcileError):
     """
 
     status: Any
-    """Instance of the generated Status class to write with the error; None to keep the status."""
+    """Instance of the generated Status class to write with the error, or None to write none."""
 
     def __init__(self, reason: str, message: str = "", *, status: Any = None) -> None:
         """Create the error; ``status`` is an instance of the generated Status class."""
@@ -159,9 +159,9 @@ class ApiError(KubernetesError):
     """Raised if the API server rejected a request or did not respond."""
 
     status: int = 0
-    """HTTP status code; 0 if there was no response."""
+    """HTTP status code, or 0 if there was no response."""
     api_reason: str
-    """Reason from the API server, such as `Conflict`; empty if unknown."""
+    """Reason from the API server, such as `Conflict`, or an empty string if unknown."""
     is_of_runtime: bool
     """Whether the runtime, rather than the author's code, sent the request."""
 
@@ -289,7 +289,7 @@ _BY_REASON: Final[Mapping[str, type[ApiError]]] = {
 def create_api_error(
     status: int, reason: str, message: str, retry_after: float | None = None
 ) -> ApiError:
-    """Return the error of the class that matches ``status``, for a request by the runtime.
+    """Return an error whose class matches ``status``, for a request by the runtime.
 
     ``status`` is 0 if there was no response. The author's code gets the error through
     :meth:`ApiError.for_request`.

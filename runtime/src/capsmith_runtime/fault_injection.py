@@ -228,7 +228,7 @@ def _outermost() -> Iterator[None]:
 
 
 def _is_hidden(mark: Path) -> bool:
-    """Count a search; return whether the resource is not listed yet."""
+    """Count a search, and return whether the resource is not listed yet."""
     try:
         left = int(mark.read_text() or 0)
     except FileNotFoundError:

@@ -60,7 +60,7 @@ def list_feature_gates() -> list[FeatureGate]:
 
 
 def describe_feature_gates() -> str:
-    """Return one sentence for each declared gate, with its default; empty if there are none."""
+    """Return a sentence about each declared gate and its default, empty if there are no gates."""
     return " ".join(
         f"{gate.name}=true|false (default={str(gate.default).lower()}) {gate.description}".strip()
         for gate in list_feature_gates()
@@ -68,7 +68,7 @@ def describe_feature_gates() -> str:
 
 
 def find_unknown_gates(names: Mapping[str, bool]) -> list[str]:
-    """Return the names that no declared gate has, sorted."""
+    """Return the sorted names that do not belong to any declared gate."""
     return sorted(names.keys() - _gates.keys())
 
 

@@ -47,7 +47,7 @@ class Flag(ABC, Generic[T]):
         """
 
     def list_other_values(self) -> Sequence[T]:
-        """Return values other than the default that conformance tests try; none by default."""
+        """Return values other than the default for conformance tests to try; by default, none."""
         return ()
 
     @contextlib.contextmanager
@@ -190,7 +190,7 @@ class AuthorFlags:
             )
 
     def read(self, found: argparse.Namespace) -> Mapping[str, object]:
-        """Set the value of each flag, and return the values by name."""
+        """Set the value of each flag, and return the values, keyed by name."""
         values = {flag.name: getattr(found, flag.name.replace("-", "_")) for flag in self.flags}
         for flag in self.flags:
             flag._value = values[flag.name]

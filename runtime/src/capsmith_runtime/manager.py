@@ -61,7 +61,7 @@ CORE_CHECK_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 3.0
 """Seconds reserved for closing sessions when the manager stops; Kubernetes adds ten more."""
 EXIT_SECONDS: Final = 5.0
-"""Seconds by which exit handlers and the author's libraries may delay the end of the process."""
+"""Seconds by which exit handlers and the author's libraries may delay the process's exit."""
 
 
 KUBECONFIG_HINT: Final = "set KUBECONFIG or --kubeconfig, or run the manager in a cluster"
@@ -80,8 +80,8 @@ def main(
 ) -> int:
     """Run one of the components until a signal arrives, and return the exit code.
 
-    ``load`` creates the component of a given type. ``distribution`` is the name under which pip has
-    installed the provider; ``--version`` prints its version.
+    ``load`` creates the component of a given type. ``distribution`` is the provider's distribution
+    name in pip; ``--version`` prints its version.
     """
     options = parse(arguments, components, extras, distribution)
     component = load(options.component)
@@ -158,7 +158,7 @@ def _stop_or_exit(stop: asyncio.Event) -> None:
 
 
 class Manager:
-    """A component's manager, which runs once, from start to stop."""
+    """A component's manager, which runs only once."""
 
     def __init__(
         self,
@@ -315,7 +315,7 @@ class Manager:
         await self._end_term(has_drained, ())
 
     async def _finish(self) -> bool:
-        """Wait for running reconciles; return whether all of them ended in time."""
+        """Wait for running reconciles, and return whether all of them ended in time."""
         if self._builder is None:
             return True
         seconds = self._options.graceful_shutdown_timeout
@@ -403,7 +403,7 @@ class Manager:
 def lease_name(
     label: str, watch_filter: str, namespaces: Sequence[str], excluded: Sequence[str] = ()
 ) -> str:
-    """Return the lease name for a provider's managers that reconcile the same objects.
+    """Return the name of the lease that managers for the same objects share.
 
     Managers that are limited to some objects by a filter or by namespaces have a separate lease, so
     each subset has one leader even if all managers share a namespace.  The order of the namespaces

@@ -42,7 +42,7 @@ class Options:
     component: str = ""
     """Type of the provider to run."""
     namespaces: tuple[str, ...] = ()
-    """The namespaces to watch; empty for all."""
+    """The namespaces to watch, or empty for all."""
     excluded_namespaces: tuple[str, ...] = ()
     """The namespaces not to watch, if all others are watched."""
     watch_filter: str = ""
@@ -54,9 +54,9 @@ class Options:
     insecure_diagnostics: bool = False
     """Whether to serve metrics over HTTP to all clients, not only to clients on this host."""
     health_address: str = ""
-    """Address of the probes; empty to serve them on the diagnostics address."""
+    """Address of the probes, or an empty string to serve them on the diagnostics address."""
     diagnostics_certificates: Path | None = None
-    """Folder with the certificate for serving metrics over HTTPS; None to serve them over HTTP."""
+    """Folder with the certificate for serving metrics over HTTPS, or None to use HTTP."""
     tls: TLSOptions = DEFAULT_TLS
     """Lowest TLS version and cipher suites of the servers for metrics and webhooks."""
     kube_api_qps: float = 0.0
@@ -79,12 +79,12 @@ class Options:
     graceful_shutdown_timeout: float = 300.0
     """Seconds for which a stopping manager waits for running reconciles."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    """Values of feature gates by name; gates that are not listed have their default value."""
+    """Values of feature gates, keyed by name; gates not listed have their default value."""
     verbosity: int = 2
     logging_format: str = "text"
     kubeconfig: str = ""
     extra: Mapping[str, object] = field(default_factory=dict)
-    """Values of the flags that ``ExtraFlags`` add, by ``ExtraFlags.name``."""
+    """Values of the flags that ``ExtraFlags`` add, keyed by ``ExtraFlags.name``."""
 
     def concurrency_of(self, kind: str) -> int:
         """Return the maximum number of concurrent reconciles for a kind."""
@@ -110,11 +110,11 @@ class Options:
 
 
 class ExtraFlags(Protocol):
-    """Protocol of additional flags, which only some providers have."""
+    """Protocol for additional flags, which only some providers have."""
 
     @property
     def name(self) -> str:
-        """Return the key under which :attr:`Options.extra` holds the values of these flags."""
+        """Return the key for these flags' values in :attr:`Options.extra`."""
         ...
 
     def add(self, parser: argparse.ArgumentParser) -> None:
@@ -134,8 +134,8 @@ def parse(
 ) -> Options:
     """Parse a command line; exit with a usage message if it is invalid.
 
-    The component need not be named if there is only one. If ``distribution`` is set, the name of
-    the provider's distribution, ``--version`` prints its version and exits.
+    The component need not be named if there is only one. If ``distribution`` (the name of the
+    provider's distribution) is set, ``--version`` prints its version and exits.
     """
     parser = _parser(components, extras, distribution)
     found = parser.parse_args(arguments)
@@ -339,7 +339,7 @@ def _concurrency(text: str) -> dict[str, int]:
 
 
 def _rate(text: str) -> float | None:
-    """Return calls per second; None for the rate that the author's session factory declares."""
+    """Return calls per second, or None for the rate that the author's session factory declares."""
     if text == _DECLARED:
         return None
     return _requests_per_second(text)

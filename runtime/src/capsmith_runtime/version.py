@@ -1,4 +1,4 @@
-"""The versions of this package and of the provider, and the check that generated code matches."""
+"""The versions of this package and the provider, and a check that generated code matches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __version__: Final = "0.2.0"
 
 
 class Build(NamedTuple):
-    """The release of a provider that is running."""
+    """The provider release that is running."""
 
     provider: str
     """Name of the provider's distribution."""

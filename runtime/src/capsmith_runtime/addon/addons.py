@@ -108,7 +108,7 @@ class AddonController:
         return Result()
 
     def selected_clusters(self, obj: Object) -> list[str]:
-        """Return the names of the Clusters that an add-on selects, except those being deleted."""
+        """Return the names of an add-on's selected Clusters that are not being deleted."""
         return [
             metadata.name(cluster)
             for cluster in self._caches.clusters.items()

@@ -40,7 +40,7 @@ class AddonScope(SessionScope, Generic[Spec]):
     spec: Spec
     """The add-on's spec, as an instance of the generated class."""
     credentials: Credentials = field(default_factory=Credentials, repr=False)
-    """Content of the identity's Secret; empty without the feature ``credentials``."""
+    """Content of the identity's Secret, or empty without the feature ``credentials``."""
 
     def _session_credentials(self) -> Credentials:
         return self.credentials
@@ -76,7 +76,7 @@ class AddonState:
     message: str = ""
     """Message about this cluster, which the add-on's status shows."""
     requeue_after: float | None = None
-    """Seconds until the next reconcile; None for the resync period."""
+    """Seconds until the next reconcile, or None for the resync period."""
 
     def __post_init__(self) -> None:
         if self.reason:
@@ -84,7 +84,7 @@ class AddonState:
 
 
 class Workload:
-    """Client of a workload cluster, with the permissions of its kubeconfig.
+    """Client for a workload cluster, with the permissions of its kubeconfig.
 
     Each method has a variant for asynchronous code whose name ends in ``_async``. Methods raise
     ApiError on failure. If the cluster does not respond, do not catch the error, so that the add-on
@@ -110,7 +110,7 @@ class Workload:
         return self._wait(lambda: self.apply_async(resource, obj))
 
     async def apply_async(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Apply an object like ``apply``, without blocking the event loop."""
+        """Apply an object without blocking the event loop; see ``apply``."""
         return await self._client.apply(resource, obj, force=True)
 
     def find(self, resource: ResourceType, name: str, namespace: str = "") -> JSON | None:
@@ -120,7 +120,7 @@ class Workload:
     async def find_async(
         self, resource: ResourceType, name: str, namespace: str = ""
     ) -> JSON | None:
-        """Return an object like ``find``, without blocking the event loop."""
+        """Return an object without blocking the event loop; see ``find``."""
         try:
             return await self._client.get(resource, NamespacedName(namespace, name))
         except NotFoundError:
@@ -136,7 +136,7 @@ class Workload:
     async def find_all_async(
         self, resource: ResourceType, namespace: str = "", labels: str = ""
     ) -> list[JSON]:
-        """Return objects like ``find_all``, without blocking the event loop."""
+        """Return objects without blocking the event loop; see ``find_all``."""
         selection = Selection(namespace=namespace, labels=labels)
         objects: list[JSON] = []
         token = ""
@@ -148,14 +148,14 @@ class Workload:
                 return objects
 
     def delete(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
-        """Request the deletion of an object; return False if it does not exist.
+        """Request the deletion of an object, or return False if it does not exist.
 
         Does not wait until the object is gone.
         """
         return self._wait(lambda: self.delete_async(resource, name, namespace))
 
     async def delete_async(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
-        """Delete an object like ``delete``, without blocking the event loop."""
+        """Delete an object without blocking the event loop; see ``delete``."""
         try:
             await self._client.delete(resource, NamespacedName(namespace, name))
         except NotFoundError:
@@ -170,7 +170,7 @@ class Workload:
         return self._wait(self.kubeconfig_async)
 
     async def kubeconfig_async(self) -> bytes:
-        """Return the kubeconfig like ``kubeconfig``, without blocking the event loop."""
+        """Return the kubeconfig without blocking the event loop; see ``kubeconfig``."""
         return await self._kubeconfig()
 
     def _wait(self, work: Callable[[], Awaitable[T]]) -> T:

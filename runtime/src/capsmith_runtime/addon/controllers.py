@@ -29,7 +29,7 @@ STATUS_SECONDS = 0.2
 
 
 class AddonControllers:
-    """Factory for the controllers of a provider's add-on kinds."""
+    """Creates the controllers for a provider's add-on kinds."""
 
     def __init__(self, kinds: Sequence[AddonKind]) -> None:
         self.kinds = kinds

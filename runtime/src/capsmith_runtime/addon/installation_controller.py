@@ -53,14 +53,14 @@ from capsmith_runtime.reconcile.status_reporter import StatusDebounce, describe_
 from capsmith_runtime.workload.client import ClusterUnreachableError
 
 OpenWorkload = Callable[[str, str], Awaitable[Workload]]
-"""Function that returns a workload cluster's client by the Cluster's namespace and name."""
+"""Function that returns a workload cluster's client, given the Cluster's namespace and name."""
 
 MISSING_CLUSTER_SECONDS: Final = 60.0
 """Seconds to wait for a missing Cluster: ``clusterctl move`` may create the add-on first."""
 
 
 class InstallationController:
-    """Reconciles the installations of one kind of add-on."""
+    """Reconciles the installations for one kind of add-on."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class Installation(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Return the tenant whose limits apply to calls for this installation: its Cluster."""
+        """Return the Cluster as the tenant whose limits apply to calls for this installation."""
         return f"Cluster {self.addon.namespace}/{self.cluster}"
 
 
@@ -40,15 +40,15 @@ def parse_key(key: NamespacedName) -> Installation:
 
 
 def record_annotation(group: str) -> str:
-    """Return the name of the annotation that records the names of the Clusters."""
+    """Return the name of the annotation that records the Clusters' names."""
     return f"{group}/installed-on"
 
 
 def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
     """Return the recorded names of the Clusters on which the add-on may be installed.
 
-    Empty if the object is a copy of another add-on: it has the annotation of the original, but
-    nothing was installed for the copy.
+    The set is empty if the object is a copy of another add-on: the copy has the original's
+    annotation, but nothing was installed for it.
     """
     if external_id.stored(obj, group) is None:
         return frozenset()
@@ -57,7 +57,7 @@ def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
 
 
 def format_clusters(clusters: Iterable[str]) -> str:
-    """Return the annotation's value: the Clusters' names, sorted and separated by commas."""
+    """Return the annotation's value, which is the Clusters' sorted names separated by commas."""
     return ",".join(sorted(clusters))
 
 
@@ -98,17 +98,17 @@ REMOVED: Final = InstallationStatus(False, REASON_REMOVED, removed=True)
 
 
 class InstallationStatuses:
-    """The latest status of each installation, by add-on and cluster; kept only in memory."""
+    """The latest status of each installation, keyed by add-on and cluster; kept only in memory."""
 
     def __init__(self) -> None:
         self._by_addon: dict[NamespacedName, dict[str, InstallationStatus]] = {}
 
     def of_addon(self, addon: NamespacedName) -> Mapping[str, InstallationStatus]:
-        """Return an add-on's statuses by cluster."""
+        """Return an add-on's statuses, keyed by cluster name."""
         return self._by_addon.get(addon, {})
 
     def put(self, installation: Installation, status: InstallationStatus) -> bool:
-        """Store a status; return whether it differs from the previous one."""
+        """Store a status, and return whether it differs from the previous one."""
         statuses = self._by_addon.setdefault(installation.addon, {})
         changed = statuses.get(installation.cluster) != status
         statuses[installation.cluster] = status

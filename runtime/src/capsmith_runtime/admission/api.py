@@ -1,8 +1,8 @@
-"""Base classes of validators and defaulters, with the arguments and results of their methods.
+"""Base classes for validators and defaulters, with their methods' arguments and results.
 
 Methods may be ``def`` or ``async def``. The API server calls them while a user waits, on the leader
 and on all other replicas. Base your decisions on the arguments alone, and do not call other
-systems: validators read further objects with ``obj.client``, and change none.
+systems: validators may read other objects with ``obj.client``, but must not change any.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class FieldError:
     """
 
     field: str
-    """Path below the spec as in YAML, such as ``disks[0].sizeGiB``; empty for the spec itself."""
+    """Path below the spec as in YAML, such as ``disks[0].sizeGiB``, empty for the spec itself."""
     message: str
     """The reason, without the path. Users see the message, so it must not contain a secret."""
     reason: Reason = "FieldValueInvalid"
-    """Type of the error, as in the ``Status`` of a rejected request."""
+    """Type of the error, as in a rejected request's ``Status``."""
 
     def __post_init__(self) -> None:
         if self.reason not in get_args(Reason):
@@ -83,7 +83,7 @@ class AdmissionObject(Generic[Spec]):
 
     @property
     def cluster(self) -> Cluster | None:
-        """Return the Cluster that the object's owner or label names; None if it does not exist.
+        """Return the Cluster that the object's owner or label names, or None if it does not exist.
 
         Also returns None to defaulters, and for an object that has neither owner nor label yet,
         such as most objects that users create and the templates of a ClusterClass.  Raises
@@ -95,7 +95,7 @@ class AdmissionObject(Generic[Spec]):
 
 
 class Validator(ABC, Generic[Spec]):
-    """Base class for validators: accept or reject objects by rules that CEL cannot express.
+    """Base class for validators, which check objects against rules that CEL cannot express.
 
     The API server has already checked the CRD's schema and CEL rules.
     """
@@ -119,7 +119,7 @@ class Validator(ABC, Generic[Spec]):
     def validate_delete(
         self, obj: AdmissionObject[Spec]
     ) -> ValidationResult | Awaitable[ValidationResult]:
-        """Return errors and warnings for a deletion; called only if provider.yaml enables it."""
+        """Return errors and warnings for a deletion; called only if enabled in provider.yaml."""
         return ()
 
 

@@ -59,25 +59,25 @@ class AdmissionRequest:
     kind: str
     """The kind of the object, which may be a template kind."""
     spec_keys: tuple[str, ...]
-    """Path of the spec in the object, as a tuple of keys."""
+    """Keys that lead to the spec in the object."""
     new: JSON
-    """The object in the request; empty for a deletion."""
+    """The object in the request, or empty for a deletion."""
     old: JSON
-    """The stored object; empty for a creation."""
+    """The stored object, or empty for a creation."""
 
     @property
     def name(self) -> str:
-        """Return the object's name; if it is generated, its prefix."""
+        """Return the object's name, or its ``generateName`` prefix if it has no name yet."""
         found = (self.new or self.old).get("metadata") or {}
         return str(found.get("name") or found.get("generateName") or "")
 
     @property
     def spec_path(self) -> str:
-        """Return the path of the spec: ``spec`` or ``spec.template.spec``."""
+        """Return the spec's path in the object, which is ``spec`` or ``spec.template.spec``."""
         return ".".join(self.spec_keys)
 
     def spec_of(self, obj: JSON) -> Any:
-        """Return an object's spec in this request; empty if it has none."""
+        """Return the spec of one of the request's objects, or an empty object if it has none."""
         found: Any = obj
         for key in self.spec_keys:
             found = found.get(key) if isinstance(found, dict) else None
@@ -89,7 +89,7 @@ class Verdict:
     """The decision on a request: allowed or rejected, with warnings and a patch."""
 
     status: JSON | None = None
-    """The Kubernetes Status that rejects the request; None if it is accepted."""
+    """The Kubernetes Status that rejects the request, or None if it is accepted."""
     warnings: Sequence[str] = ()
     patch: Sequence[Operation] = ()
 
@@ -270,7 +270,7 @@ class AdmissionHandler:
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """Return this kind's handlers by path."""
+        """Return this kind's handlers, keyed by URL path."""
         found: dict[str, RequestHandler] = {}
         if self._validator is not None:
             found[self._kind.validate_path] = self.validate
@@ -461,10 +461,10 @@ class AdmissionWebhookGroup(WebhookGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether each kind still has a usable thread: one that has not hung for minutes."""
+        """Return whether each kind still has a usable thread, which has not hung for minutes."""
         return all(handler.is_healthy for handler in self._handlers)
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """Return the handlers of all kinds by path."""
+        """Return the handlers for all kinds, keyed by URL path."""
         return {path: route for handler in self._handlers for path, route in handler.routes.items()}

@@ -26,7 +26,7 @@ class AdmittedKind:
     validator: type[Validator[Any]] | None = None
     defaulter: type[Defaulter[Any]] | None = None
     template: str = ""
-    """Name of the template kind that is also validated and defaulted; empty if there is none."""
+    """Name of the template kind that is also validated and defaulted, or empty if there is none."""
     timeout_seconds: int = 10
     """Seconds that the API server waits for a response, from 1 to 30."""
 
@@ -46,7 +46,7 @@ class AdmittedKind:
         return frozenset(json_name(field) for field in fields(self.spec))
 
     def spec_keys(self, kind: str) -> tuple[str, ...] | None:
-        """Return the path of the spec in objects of ``kind``, as keys; None for an unknown kind."""
+        """Return the keys that lead to the spec in objects of ``kind``, or None if unknown."""
         if kind == self.kind:
             return _SPEC
         return _TEMPLATE_SPEC if kind and kind == self.template else None

@@ -1,4 +1,4 @@
-"""Access for validators to objects outside the request: the Cluster, and others by a client.
+"""Gives validators objects outside the request: the Cluster, and others through a client.
 
 Nothing here writes: webhooks without side effects are called in dry runs too.
 """
@@ -33,7 +33,7 @@ MAX_RESULTS: Final = 100
 
 
 class RefusingReader(KubernetesReader):
-    """The client of defaulters, which reads nothing."""
+    """The client passed to defaulters; it refuses every read."""
 
     _missing = "defaulters have no Kubernetes client: defaults depend on the object alone"
 
@@ -64,7 +64,7 @@ class ObjectReads:
 
 
 class CallReads:
-    """Gives a single call of a validator its object's Cluster and a client."""
+    """Gives a single call to a validator its object's Cluster and a client."""
 
     def __init__(self, caches: Caches, obj: JSON, session: ClientSession) -> None:
         self._caches = caches

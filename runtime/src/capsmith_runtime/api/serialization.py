@@ -163,7 +163,7 @@ def _shown(value: object) -> str:
 
 
 def encode_status(value: Any) -> dict[str, Any]:
-    """Return the fields of a Status dataclass as JSON values by key.
+    """Return a Status dataclass's fields as JSON values, keyed by JSON name.
 
     Empty fields are included as None, so that a merge patch removes them.
     """

@@ -45,7 +45,7 @@ class CertificatePair:
     certificate: str
     """The certificate; for the purpose ``sa``, the public key."""
     private_key: str | None = field(repr=False)
-    """The private key; None if it is kept outside the cluster.
+    """The private key, or None if it is kept outside the cluster.
 
     The key for the purpose ``ca`` gives full access to the cluster, so write it only to control
     plane machines.
@@ -70,12 +70,12 @@ class BootstrapDocument:
     ``refresh_data`` is called if the reconciler has that method.
     """
     certificates_expiry: datetime | None = None
-    """Expiry time of a control plane machine's certificates, with a time zone.
+    """When a control plane machine's certificates expire, with a time zone.
 
     Control planes replace the machine before that time (BC-16).
     """
     status: Any = None
-    """Instance of the generated Status class; None to leave its fields unchanged."""
+    """Instance of the generated Status class, or None to leave its fields unchanged."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, bytes):
@@ -100,9 +100,9 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     cluster: Cluster
     """The Cluster that the machine or pool belongs to."""
     machine: Machine | None
-    """The Machine that needs the data; None if they are for a pool."""
+    """The Machine that needs the data, or None if they are for a pool."""
     machine_pool: MachinePool | None
-    """The MachinePool that needs the data; None if they are for a Machine."""
+    """The MachinePool that needs the data, or None if they are for a Machine."""
     is_first_control_plane: bool
     """Whether this machine must initialise the cluster, which all other machines join.
 
@@ -112,7 +112,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     node_taints: tuple[Taint, ...]
     """The taints with which to register the Node; core removes them later (BC-14)."""
     previous: BootstrapData | None
-    """The current data of a pool, or of a Machine in ``refresh_data``; None if none exist."""
+    """The current data of a pool, or of a Machine in ``refresh_data``, if there are any."""
     _certificates: CertificateReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -126,7 +126,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
 
     @property
     def version(self) -> str | None:
-        """Return the Kubernetes version to install; None if not set."""
+        """Return the Kubernetes version to install, or None if not set."""
         owner = self.machine or self.machine_pool
         return owner.version if owner is not None else None
 
@@ -153,7 +153,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
         return wait_for(lambda: self._certificates(purpose), self._loop)
 
     async def certificate_async(self, purpose: CertificatePurpose) -> CertificatePair:
-        """Return a certificate like ``certificate``, without blocking the event loop."""
+        """Return a certificate and key without blocking the event loop; see ``certificate``."""
         return await self._certificates(purpose)
 
 
@@ -164,7 +164,7 @@ class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
     def bootstrap_data(
         self, config: BootstrapConfigScope[Spec]
     ) -> BootstrapDocument | Waiting | Awaitable[BootstrapDocument | Waiting]:
-        """Return the bootstrap data for one machine, or for all machines of a pool.
+        """Return the bootstrap data for one machine, or for all of a pool's machines.
 
         The method may be ``def`` or ``async def``. It is called again if the process ends before
         the data are stored. An exception is reported in the Ready condition, and the call is
@@ -178,8 +178,8 @@ class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
 
         Until the Machine has a Node, the method is called each time that ``refresh_after`` of the
         last document has passed. It is never called for the machine that initialises the cluster.
-        If the validity of the token in ``config.previous`` could be extended, return the previous
-        value in a new document. Otherwise return new data, which replace those in the Secret.
-        Without this method, the data of a Machine are never renewed.
+        If you were able to extend the validity of the token in ``config.previous``, return the
+        previous value in a new document. Otherwise return new data, which replace those in the
+        Secret. Without this method, the data of a Machine are never renewed.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Writes cloud-init's cloud-config from plain data, as YAML that all parsers read in the same way.
+"""Writes cloud-init's cloud-config from plain data, as YAML that all parsers read the same way.
 
 All strings are quoted, so that none of them is read as a number, a date or a boolean, or ends the
 value that contains it.

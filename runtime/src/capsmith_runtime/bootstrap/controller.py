@@ -1,6 +1,6 @@
 """Reconciles bootstrap configurations, as described in BC-12.
 
-A worker whose cluster is ready costs three requests: one reads the Secret, one creates it, and one
+A worker whose cluster is ready takes three requests: one reads the Secret, one creates it, and one
 writes the status. Configurations have no finalizer: Secret and lock are deleted with their owners,
 so a deletion needs neither Machine nor Cluster (BC-19).
 """
@@ -52,7 +52,7 @@ NAME_TAKEN_RETRY_SECONDS: Final = 60.0
 
 
 def utc_now() -> datetime:
-    """Return the current time in UTC, from which the refresh of data is scheduled."""
+    """Return the current time in UTC, for scheduling when to refresh the data."""
     return datetime.now(UTC)
 
 
@@ -308,7 +308,7 @@ class BootstrapConfigController:
         return changed or self._seconds_left(content) == 0
 
     def _seconds_left(self, content: DataContent) -> float | None:
-        """Return the seconds until the data must be renewed; None for never."""
+        """Return the seconds until the data must be renewed, or None for never."""
         if not content.refresh_at:
             return None
         try:

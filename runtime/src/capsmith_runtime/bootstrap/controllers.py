@@ -29,7 +29,7 @@ _WITHOUT_DATA = "cluster, without data"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapControllers:
-    """Factory for the controllers of a provider's BootstrapConfig kinds."""
+    """Creates the controllers for a provider's BootstrapConfig kinds."""
 
     kinds: tuple[BootstrapConfigKind, ...]
 
@@ -39,7 +39,7 @@ class BootstrapControllers:
 
 
 class BootstrapGroup(ControllerGroup):
-    """The controllers of all of a provider's BootstrapConfig kinds."""
+    """The controllers for all of a provider's BootstrapConfig kinds."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class BootstrapGroup(ControllerGroup):
         return (*self._configs.values(), self._pools)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the name and the reconcile function of each kind."""
+        """Yield each kind's name and reconcile function."""
         owners = ConfigOwnerFinder(self._caches, self._pools)
         for kind in self._kinds:
             name = kind.resource.kind

@@ -36,7 +36,7 @@ class DataSecretNameTakenError(Exception):
 
 
 class DataSecretStore:
-    """Reads and writes bootstrap data Secrets, each by its name.
+    """Reads and writes bootstrap data Secrets by name.
 
     It has no cache, because that would hold all of the management cluster's Secrets.
     """
@@ -45,11 +45,11 @@ class DataSecretStore:
         self._client = client
 
     async def read(self, config: JSON, cluster: str, *, in_use: bool) -> DataContent | None:
-        """Return the content of the configuration's Secret; None if there is no such Secret.
+        """Return the content of the configuration's Secret, or None if there is no such Secret.
 
         A Secret whose owner has another UID was restored together with its configuration, or is
-        left over from an earlier configuration of the same name.  It is adopted if ``in_use`` is
-        true, which means that a Machine or MachinePool names it, and deleted otherwise.  Raises
+        left over from an earlier configuration with the same name. It is adopted if ``in_use`` is
+        true, which means that a Machine or MachinePool names it, and deleted otherwise. Raises
         DataSecretNameTakenError if the Secret belongs to another object.
         """
         try:
@@ -70,9 +70,9 @@ class DataSecretStore:
     async def write(
         self, config: JSON, cluster: str, content: DataContent, *, replace: bool
     ) -> None:
-        """Create the Secret or, if ``replace`` is true, replace the content of the existing one.
+        """Create the Secret, or replace the existing one's content if ``replace`` is true.
 
-        A pool's data are replaced when one of its inputs has changed (MP-19). Raises
+        A pool's data are replaced when one of their inputs has changed (MP-19). Raises
         AlreadyExistsError if the Secret to create exists: another manager has stored data that a
         machine may already use.
         """
@@ -125,7 +125,7 @@ class DataSecretStore:
 
 
 def create_certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReader:
-    """Return the function through which the reconciler reads a Cluster's certificates (SEC-03)."""
+    """Return the function that the reconciler uses to read a Cluster's certificates (SEC-03)."""
 
     async def read(purpose: CertificatePurpose) -> CertificatePair:
         name = f"{cluster.name}-{purpose}"

@@ -37,10 +37,10 @@ class ControlPlaneInitMutex:
         self._released: OrderedDict[NamespacedName, str] = OrderedDict()
 
     async def acquire(self, cluster: Cluster, machine: Machine) -> str:
-        """Try to take the lock without waiting; return the name of the Machine that then holds it.
+        """Try to take the lock without waiting, and return the name of the Machine that holds it.
 
-        The name is empty if a ConfigMap of that name exists but is not a lock. Raises ConflictError
-        if another machine took the lock at the same time.
+        The name is empty if a ConfigMap with that name exists but is not a lock. Raises
+        ConflictError if another machine took the lock at the same time.
         """
         try:
             lock = await self._client.get(CONFIG_MAP, _key(cluster))
@@ -55,7 +55,7 @@ class ControlPlaneInitMutex:
         return await self._take_over(lock, machine)
 
     async def release(self, cluster: Cluster) -> None:
-        """Delete the lock of a cluster that is initialised.
+        """Delete an initialised cluster's lock.
 
         Only the first call for a cluster sends requests.
         """
@@ -82,7 +82,7 @@ class ControlPlaneInitMutex:
         return True
 
     async def _take_over(self, lock: JSON, machine: Machine) -> str:
-        """Take over the lock of a Machine that is gone; return the name of the new holder.
+        """Take over the lock of a Machine that is gone, and return the name of the new holder.
 
         If another machine tries to take it at the same time, the resource version decides.
         """

@@ -1,4 +1,4 @@
-"""Owners of bootstrap configurations, which are Machines or MachinePools (BC-11)."""
+"""The owners of bootstrap configurations: Machines and MachinePools (BC-11)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ConfigOwner:
 
     @property
     def data_secret_name(self) -> str | None:
-        """Return the name of the data Secret in the owner's spec, which core or the user sets.
+        """Return the data Secret's name, which core or the user has set in the owner's spec.
 
         Returns None if it is not set.
         """
@@ -48,7 +48,7 @@ class ConfigOwner:
         return self.machine is not None and self.machine.is_control_plane
 
     def inputs_digest(self, config: Object) -> str:
-        """Return a digest of the inputs of a pool's bootstrap data; empty for a Machine.
+        """Return a digest of the inputs to a pool's bootstrap data, or empty for a Machine.
 
         A Machine's data are used once.  A pool's data are regenerated when an input changes,
         because machines that the pool creates later use them (MP-19).
@@ -75,7 +75,7 @@ class ConfigOwnerFinder:
         self._pools = pools
 
     def find(self, config: JSON) -> ConfigOwner | None:
-        """Return the configuration's owner; None if it has none, or none in the cache yet.
+        """Return the configuration's owner, or None if there is none or it is not cached yet.
 
         A clone of a template gets its owner from core shortly after its creation.
         """
@@ -89,7 +89,7 @@ class ConfigOwnerFinder:
         return ConfigOwner(machine=None, pool=read_machine_pool(obj))
 
     def machine_with_data(self, machine: Machine) -> str:
-        """Return the name of another control plane machine that has data; empty if there is none.
+        """Return the name of another control plane machine that has data, or empty if none has.
 
         ``machine`` may initialise the control plane only if there is no such machine (BC-12).
         """
@@ -104,7 +104,7 @@ class ConfigOwnerFinder:
 
 
 def owner_keys(config: JSON) -> Iterable[str]:
-    """Yield a configuration's index keys: its owners, each as :func:`owner_key` returns it."""
+    """Yield a configuration's index keys: the :func:`owner_key` of each of its owners."""
     for kind in (MACHINE_KIND, MACHINE_POOL_KIND):
         name = metadata.owner_name(config, kind, CORE_GROUP)
         if name:
@@ -112,5 +112,5 @@ def owner_keys(config: JSON) -> Iterable[str]:
 
 
 def owner_key(kind: str, namespace: str, name: str) -> str:
-    """Return the index key under which the configuration of an owner is found."""
+    """Return the index key for finding an owner's configuration."""
     return f"{kind}/{namespace}/{name}"

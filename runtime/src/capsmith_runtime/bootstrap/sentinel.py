@@ -1,4 +1,4 @@
-"""The sentinel file of a machine whose bootstrap has succeeded (BC-13).
+"""The sentinel file that shows that a machine's bootstrap has succeeded (BC-13).
 
 Infrastructures check the file to distinguish a failed bootstrap from a slow one (IM-23), so it must
 not exist unless everything before it succeeded.
@@ -20,8 +20,8 @@ TEXT: Final = "success"
 def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
     """Return a POSIX shell script that runs the commands and then writes the sentinel file.
 
-    If a command fails, the script ends there without the file. ``commands`` are shell code and are
-    not quoted.
+    If a command fails, the script stops without writing the file. ``commands`` are shell code and
+    are not quoted.
     """
     folder, file = shlex.quote(posixpath.dirname(sentinel)), shlex.quote(sentinel)
     # Written under another name first, so that the file never exists without its text.
@@ -40,7 +40,7 @@ def run_command(*commands: str, sentinel: str = LINUX_SENTINEL) -> list[str]:
 def powershell_script(*commands: str, sentinel: str = WINDOWS_SENTINEL) -> str:
     """Return a PowerShell script that runs the commands and then writes the sentinel file.
 
-    If a command fails, the script ends there without the file. ``commands`` are PowerShell code;
+    If a command fails, the script stops without writing the file. ``commands`` are PowerShell code;
     none of them may exit the script itself.
     """
     folder, file = _quoted(sentinel.rpartition("\\")[0]), _quoted(sentinel)

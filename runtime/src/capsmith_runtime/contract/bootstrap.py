@@ -21,7 +21,7 @@ from capsmith_runtime.contract.status_writer import READY_FIELD, set_extra_field
 
 
 class BootstrapStatusWriter(Protocol):
-    """Writes the status of configurations in the format of one contract version.
+    """Writes configurations' status in one contract version's format.
 
     It never writes terminal failures: core panics if a pool's configuration has them (MP-13).
     """
@@ -46,7 +46,7 @@ class BootstrapStatusWriter(Protocol):
 
 
 def data_secret_name(obj: Object) -> str:
-    """Return ``status.dataSecretName``, the same in both contracts; empty if it is not set.
+    """Return ``status.dataSecretName`` (in both contract versions), or an empty string if not set.
 
     See BC-01 and BC-02.
     """
@@ -79,7 +79,7 @@ class Taint:
     effect: TaintEffect
     """Effect of the taint: ``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``."""
     value: str = ""
-    """Value of the taint; empty if it has none."""
+    """Value of the taint, or an empty string if it has none."""
 
     def __str__(self) -> str:
         """Return the taint in the format of the kubelet's ``--register-with-taints``."""
@@ -110,9 +110,9 @@ class DataContent:
     value: bytes
     format: str
     refresh_at: str = ""
-    """Time at which a pool's data must be regenerated, in RFC 3339; empty for never (MP-19)."""
+    """Time at which a pool's data must be regenerated, in RFC 3339, or empty for never (MP-19)."""
     inputs: str = ""
-    """Digest of the inputs that a pool's data were generated from; empty for a Machine."""
+    """Digest of the inputs that a pool's data were generated from, or empty for a Machine."""
     certificates_expiry: str = ""
     """Expiry time of the certificates in RFC 3339.
 
@@ -123,13 +123,13 @@ class DataContent:
 
 
 class Ownership(Enum):
-    """Relation between a configuration and a Secret of the same name."""
+    """The relation between a configuration and a Secret with the same name."""
 
     OURS = auto()
     UNOWNED = auto()
     """The Secret has no controller, but it has the right type and cluster."""
     FORMER = auto()
-    """The Secret's owner is an earlier configuration of this name, or this one before a restore."""
+    """The Secret's owner is an earlier configuration with its name, or itself before a restore."""
     FOREIGN = auto()
 
 
@@ -164,7 +164,7 @@ def encode_data(content: DataContent) -> dict[str, str]:
 
 
 def data_annotations(config: Object, content: DataContent) -> dict[str, str | None]:
-    """Return the Secret's annotations; a value of None means that the annotation is removed."""
+    """Return the Secret's annotations, with None as the value of those to remove."""
     group = _group(config)
     return {
         f"{group}/refresh-at": content.refresh_at or None,
@@ -192,7 +192,7 @@ def read_data_secret(secret: Object, config: Object) -> DataContent:
 
 
 def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
-    """Return the relation between a configuration and a Secret of the same name."""
+    """Return the relation between a configuration and a Secret with the same name."""
     # Without this key it is one of the cluster's other Secrets, such as certificates, which have
     # the same type.
     if secret.get("type") != SECRET_TYPE or "value" not in metadata.mapping(secret, "data"):
@@ -212,7 +212,7 @@ def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
 def add_owner(secret: Object, config: Object) -> list[dict[str, Any]]:
     """Return a Secret's owner references, with the configuration added as its controller.
 
-    A reference to an earlier configuration of the same name is replaced.
+    A reference to an earlier configuration with the same name is replaced.
     """
     owners = metadata.items(secret, "metadata", "ownerReferences")
     kept = [dict(owner) for owner in owners if not _refers_to(owner, config)]
@@ -220,7 +220,7 @@ def add_owner(secret: Object, config: Object) -> list[dict[str, Any]]:
 
 
 def build_controller_reference(config: Object) -> dict[str, Any]:
-    """Return the owner reference with which a configuration controls its Secret (BC-06, SM-07)."""
+    """Return the reference that makes a configuration its Secret's controller (BC-06, SM-07)."""
     return {
         "apiVersion": config["apiVersion"],
         "kind": config["kind"],
@@ -279,7 +279,7 @@ def init_lock_data(machine: str) -> dict[str, str]:
 
 
 def init_lock_holder(config_map: Object) -> str | None:
-    """Return the name of the Machine that holds the lock; None if the ConfigMap is not a lock."""
+    """Return the name of the lock's Machine, or None if the ConfigMap is not a lock."""
     try:
         information = json.loads(metadata.text(config_map, "data", _KEY))
     except ValueError:
@@ -333,4 +333,4 @@ _WRITERS: Final[tuple[BootstrapStatusWriter, ...]] = (
 BOOTSTRAP_STATUS_WRITERS: Final[Mapping[str, BootstrapStatusWriter]] = {
     writer.contract: writer for writer in _WRITERS
 }
-"""BootstrapStatusWriter by contract version."""
+"""The BootstrapStatusWriter for each contract version."""

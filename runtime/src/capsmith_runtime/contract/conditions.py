@@ -17,7 +17,7 @@ _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknow
 
 
 def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
-    """Return the condition of type ``condition_type``; None if there is none."""
+    """Return the condition of type ``condition_type``, or None if there is none."""
     return next((entry for entry in conditions if entry.get("type") == condition_type), None)
 
 
@@ -94,12 +94,12 @@ def _replace(
 def read_recorded_types(obj: Object, group: str) -> frozenset[str]:
     """Return the recorded types of the conditions that the author's code wrote.
 
-    Empty if none are recorded.
+    The set is empty if none are recorded.
     """
     text = records.read(obj, group, records.CONDITION_TYPES) or ""
     return frozenset(name for name in text.split(",") if name)
 
 
 def format_types(types: Set[str]) -> str | None:
-    """Return the record of condition types; None for no types, which need no record."""
+    """Return the record of condition types, or None for no types, which need no record."""
     return ",".join(sorted(types)) or None

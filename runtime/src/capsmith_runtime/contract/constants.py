@@ -18,7 +18,7 @@ WATCH_FILTER_LABEL: Final = "cluster.x-k8s.io/watch-filter"
 
 PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
 MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/managed-by"
-"""Annotation that marks an object as externally managed, whatever its value (IC-15)."""
+"""Annotation that marks an object as externally managed, regardless of its value (IC-15)."""
 DELETE_FOR_MOVE_ANNOTATION: Final = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 OBSERVED_GENERATION: Final = "observedGeneration"

@@ -37,15 +37,15 @@ class ControlPlaneMachine:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     deleted: str | None
-    """Deletion timestamp in RFC 3339; None if the Machine is not being deleted."""
+    """Deletion timestamp in RFC 3339, or None if the Machine is not being deleted."""
     version: str | None
     """The Kubernetes version that the Machine was created with."""
     failure_domain: str | None
-    """The failure domain in which the Machine is created; None if it may be created in any."""
+    """The failure domain in which the Machine is created, or None if it may be created in any."""
     provider_id: str | None
-    """The Machine's provider id; None until its infrastructure is provisioned."""
+    """The Machine's provider id, or None until its infrastructure is provisioned."""
     node_name: str | None
-    """Name of the Machine's Node; None until core has found it."""
+    """Name of the Machine's Node, or None until core has found it."""
     addresses: tuple[Address, ...]
     """The addresses in the Machine's status."""
     infrastructure: ObjectRef | None
@@ -53,7 +53,7 @@ class ControlPlaneMachine:
     bootstrap: ObjectRef | None
     """Group, kind and name of the Machine's bootstrap configuration."""
     certificates_expiry: str | None
-    """Time at which the Machine's certificates expire, in RFC 3339; None if unknown."""
+    """Time at which the Machine's certificates expire, in RFC 3339, or None if unknown."""
     conditions: Mapping[str, MachineCondition]
     """Status, reason and message of each condition, keyed by condition type."""
 
@@ -105,7 +105,7 @@ class CoreMachines(Protocol):
         ...
 
     def read(self, obj: Object) -> ControlPlaneMachine:
-        """Return the fields of a control plane Machine that providers use."""
+        """Return the control plane Machine fields that providers use."""
         ...
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class CoreMachines(Protocol):
         ...
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return a Machine's whole spec with ``settings`` applied; other fields stay unchanged."""
+        """Return a Machine's complete spec with ``settings`` applied, other fields unchanged."""
         ...
 
     def build_status(
@@ -140,7 +140,7 @@ def read_control_plane_machine(
 ) -> ControlPlaneMachine:
     """Return a view of a Machine.
 
-    The keyword arguments are the fields that are read differently in each version of core.
+    The keyword arguments are the fields that are read differently in each core version.
     """
     return ControlPlaneMachine(
         name=metadata.name(obj),
@@ -175,7 +175,7 @@ def is_control_plane(obj: Object) -> bool:
 
 
 def is_waiting_for_pre_terminate(machine: ControlPlaneMachine) -> bool:
-    """Return whether pre-terminate hooks alone delay a Machine's deletion (SM-05)."""
+    """Return whether only pre-terminate hooks delay a Machine's deletion (SM-05)."""
     condition = machine.conditions.get("Deleting")
     return condition is not None and condition.reason == WAITING_FOR_PRE_TERMINATE
 
@@ -253,7 +253,7 @@ class ReplicaFacts:
     """Number of Machines with a ready Node: ``readyReplicas`` in contract v1beta1."""
     up_to_date: int
     selector: str
-    """Label selector of the Machines, as a string."""
+    """The Machines' label selector, as a string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +268,7 @@ class ControlPlaneFacts:
     The number is 0 if it is unknown (CP-09).
     """
     replicas: ReplicaFacts | None = None
-    """Counts of the control plane's Machines; None for a control plane without Machines."""
+    """Counts of the control plane's Machines, or None for a control plane without Machines."""
     externally_managed: bool = False
     """Whether the control plane has no Nodes (CP-25)."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -286,7 +286,7 @@ class MachineTemplate:
 
 
 class ControlPlaneShape(Protocol):
-    """Reads and writes control planes in the format of one contract version."""
+    """Reads and writes control planes in one contract version's format."""
 
     @property
     def contract(self) -> str:
@@ -304,8 +304,7 @@ class ControlPlaneShape(Protocol):
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status with ``facts``; conditions, and fields without facts, are
-        unchanged."""
+        """Return the complete status with ``facts``; conditions and other fields are unchanged."""
         ...
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:

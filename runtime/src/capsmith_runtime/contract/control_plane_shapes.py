@@ -60,7 +60,7 @@ class V1Beta1ControlPlane:
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status; conditions are unchanged (CP-03, CP-04, CP-06, CP-10, CP-25).
+        """Return the complete status; conditions are unchanged (CP-03, CP-04, CP-06, CP-10, CP-25).
 
         Core up to v1.10 reads ``ready`` as "the API server responds", so it stays true once the
         control plane is initialised.
@@ -138,7 +138,7 @@ class V1Beta2ControlPlane:
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status; conditions are unchanged (CP-02, CP-04, CP-05, CP-09, CP-10,
+        """Return the complete status; conditions are unchanged (CP-02, CP-04, CP-05, CP-09, CP-10,
         CP-25)."""
         status = dict(metadata.mapping(obj, "status"))
         if facts.initialized:
@@ -178,7 +178,7 @@ _SHAPES: Final[tuple[ControlPlaneShape, ...]] = (V1Beta2ControlPlane(), V1Beta1C
 CONTROL_PLANE_SHAPES: Final[Mapping[str, ControlPlaneShape]] = {
     known.contract: known for known in _SHAPES
 }
-"""ControlPlaneShape by contract version."""
+"""The ControlPlaneShape for each contract version."""
 
 
 class CoreMachinesV1Beta1:
@@ -187,7 +187,7 @@ class CoreMachinesV1Beta1:
     version = "v1beta1"
 
     def read(self, obj: Object) -> ControlPlaneMachine:
-        """Return the fields of a control plane Machine that providers use.
+        """Return the control plane Machine fields that providers use.
 
         Core v1.9 and later writes metav1 conditions in addition to the v1beta1 ones.
         """
@@ -222,7 +222,7 @@ class CoreMachinesV1Beta1:
         return {**obj, "spec": self.build_spec(obj, draft.settings)}
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return a Machine's whole spec, with timeouts as durations.
+        """Return a Machine's complete spec, with timeouts as durations.
 
         An existing duration of the same length is kept as it was written.
         """
@@ -247,7 +247,7 @@ class CoreMachinesV1Beta1:
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Return the whole status.
+        """Return the complete status.
 
         Conditions are set in the list of metav1 conditions, and removed both from that list and
         from the v1beta1 list.
@@ -271,7 +271,7 @@ class CoreMachinesV1Beta2:
     version = "v1beta2"
 
     def read(self, obj: Object) -> ControlPlaneMachine:
-        """Return the fields of a control plane Machine that providers use."""
+        """Return the control plane Machine fields that providers use."""
         return read_control_plane_machine(
             obj,
             infrastructure=v1beta2.read_reference(
@@ -299,7 +299,7 @@ class CoreMachinesV1Beta2:
         return {**obj, "spec": self.build_spec(obj, draft.settings)}
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return a Machine's whole spec, with timeouts in seconds.
+        """Return a Machine's complete spec, with timeouts in seconds.
 
         ``minReadySeconds`` is always written, even if it is 0 (CP-32).
         """
@@ -323,7 +323,7 @@ class CoreMachinesV1Beta2:
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Return the whole status, with conditions set in and removed from its single list."""
+        """Return the complete status, with conditions set in and removed from its single list."""
         listed: Sequence[Object] = metadata.items(obj, "status", "conditions")
         for name in absent:
             listed = conditions.remove(listed, name)
@@ -338,4 +338,4 @@ _CORE_MACHINES: Final[tuple[CoreMachines, ...]] = (CoreMachinesV1Beta2(), CoreMa
 CORE_MACHINES: Final[Mapping[str, CoreMachines]] = {
     known.version: known for known in _CORE_MACHINES
 }
-"""CoreMachines by version of core's API."""
+"""The CoreMachines for each version of core's API."""

@@ -1,4 +1,4 @@
-"""Views of Clusters and Machines in any version of core, and rules for when not to reconcile.
+"""Views of Clusters and Machines for any core version, and rules for when not to reconcile.
 
 Views contain only the fields that providers act on: an event that leaves the view unchanged needs
 no reconcile.
@@ -45,15 +45,15 @@ class Cluster:
     control_plane_initialized: bool
     """Whether the cluster's API server has ever accepted requests."""
     control_plane_endpoint: Endpoint | None
-    """Value of ``spec.controlPlaneEndpoint``; None until both host and port are set."""
+    """Value of ``spec.controlPlaneEndpoint``, or None until both host and port are set."""
     infrastructure: ObjectRef | None
-    """Group, kind and name of the infrastructure cluster; None if the Cluster has none."""
+    """Group, kind and name of the infrastructure cluster, or None if the Cluster has none."""
     pod_cidrs: tuple[str, ...]
-    """Value of ``spec.clusterNetwork.pods.cidrBlocks``; empty if not set."""
+    """Value of ``spec.clusterNetwork.pods.cidrBlocks``, or empty if not set."""
     service_cidrs: tuple[str, ...]
-    """Value of ``spec.clusterNetwork.services.cidrBlocks``; empty if not set."""
+    """Value of ``spec.clusterNetwork.services.cidrBlocks``, or empty if not set."""
     api_server_port: int | None
-    """Value of ``spec.clusterNetwork.apiServerPort``; None if not set."""
+    """Value of ``spec.clusterNetwork.apiServerPort``, or None if not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +70,22 @@ class Machine:
     cluster_name: str
     """Name of the Cluster that the Machine belongs to."""
     version: str | None
-    """The desired Kubernetes version; None if not set."""
+    """The desired Kubernetes version, or None if not set."""
     failure_domain: str | None
-    """The failure domain in which to create the machine; None if any is allowed (IM-06)."""
+    """The failure domain in which to create the machine, or None if any is allowed (IM-06)."""
     data_secret_name: str | None
     """Name of the Secret with the bootstrap data.
 
     It is None until the data are available, and empty for machines of a machine pool (IM-21).
     """
     pool_name: str | None
-    """Name of the MachinePool that owns the Machine; None if no MachinePool does."""
+    """Name of the MachinePool that owns the Machine, or None if no MachinePool does."""
     is_control_plane: bool
     """Whether the Machine has the control plane label."""
     infrastructure: ObjectRef | None
     """Group, kind and name of the Machine's infrastructure machine."""
     node_name: str | None = None
-    """Name of the Machine's Node; None until the Machine has joined the cluster."""
+    """Name of the Machine's Node, or None until the Machine has joined the cluster."""
     phase: str = field(default="", compare=False)
     """The Machine's phase, such as ``Pending``, ``Provisioning`` or ``Running``, for display only.
 
@@ -102,11 +102,11 @@ class CoreReader(Protocol):
         ...
 
     def read_cluster(self, obj: Object) -> Cluster:
-        """Return the fields of a Cluster that providers use, read from the API object."""
+        """Return the Cluster fields that providers use, read from the API object."""
         ...
 
     def read_machine(self, obj: Object) -> Machine:
-        """Return the fields of a Machine that providers use, read from the API object."""
+        """Return the Machine fields that providers use, read from the API object."""
         ...
 
 
@@ -119,7 +119,7 @@ def read_cluster(
 ) -> Cluster:
     """Return a view of a Cluster.
 
-    The keyword arguments are the fields that are read differently in each version of core.
+    The keyword arguments are the fields that are read differently in each core version.
     """
     return Cluster(
         name=metadata.name(obj),
@@ -142,7 +142,7 @@ def read_cluster(
 def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
     """Return a view of a Machine.
 
-    The keyword argument is the field that is read differently in each version of core.
+    The keyword argument is the field that is read differently in each core version.
     """
     return Machine(
         name=metadata.name(obj),
@@ -164,7 +164,7 @@ def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
 
 
 def read_endpoint(obj: Object) -> Endpoint | None:
-    """Return the valid ``spec.controlPlaneEndpoint`` of any kind; None without host and port."""
+    """Return ``spec.controlPlaneEndpoint``, or None without a host and a valid port."""
     host = metadata.text(obj, "spec", "controlPlaneEndpoint", "host")
     port = metadata.lookup(obj, "spec", "controlPlaneEndpoint", "port")
     if not host or not isinstance(port, int) or not 1 <= port <= 65535:
@@ -173,12 +173,12 @@ def read_endpoint(obj: Object) -> Endpoint | None:
 
 
 def _cidrs(obj: Object, what: str) -> tuple[str, ...]:
-    """Return ``spec.clusterNetwork.<what>.cidrBlocks``; empty if not set."""
+    """Return ``spec.clusterNetwork.<what>.cidrBlocks``, or an empty tuple if not set."""
     return tuple(metadata.items(obj, "spec", "clusterNetwork", what, "cidrBlocks"))
 
 
 def _port(obj: Object) -> int | None:
-    """Return ``spec.clusterNetwork.apiServerPort``; None if not set."""
+    """Return ``spec.clusterNetwork.apiServerPort``, or None if not set."""
     port = metadata.lookup(obj, "spec", "clusterNetwork", "apiServerPort")
     return port if isinstance(port, int) else None
 
@@ -193,7 +193,7 @@ def _data_secret_name(obj: Object) -> str | None:
 
 
 def is_externally_managed(obj: Object) -> bool:
-    """Return whether another system manages the object, which must then not be changed (IC-15)."""
+    """Return whether another system manages the object, so that it must not be changed (IC-15)."""
     return MANAGED_BY_ANNOTATION in metadata.annotations(obj)
 
 
@@ -206,7 +206,7 @@ def is_deleted_for_move(obj: Object) -> bool:
 
 
 def pause_message(obj: Object, kind: str, cluster: Cluster | None) -> str:
-    """Return the reason why the object is paused; empty if it is not paused (SM-01, ST-08)."""
+    """Return why the object is paused, or an empty string if it is not (SM-01, ST-08)."""
     causes = []
     if cluster is not None and cluster.paused:
         causes.append("Cluster spec.paused is set to true")

@@ -1,4 +1,4 @@
-"""External ids: stable identities by which the author's code finds its infrastructure.
+"""External ids, which are stable ids that let the author's code find its infrastructure.
 
 ``clusterctl move`` changes an object's uid but keeps its annotations.  The id is therefore written
 once, together with the finalizer and before the first side effect, and never changes for the same
@@ -17,7 +17,7 @@ SHORT_CHARACTERS: Final = 32
 
 
 def annotation(group: str) -> str:
-    """Return the name of the external id annotation for the kinds of an API group."""
+    """Return the name of an API group's external id annotation."""
     return records.EXTERNAL_ID.build_annotation_name(group)
 
 
@@ -27,7 +27,7 @@ def create(obj: Object) -> str:
 
 
 def stored(obj: Object, group: str) -> str | None:
-    """Return the stored external id; None if there is none, or if it belongs to another object.
+    """Return the stored external id, or None if there is none or it belongs to another object.
 
     An object that was copied from another one may still have that object's id.
     """

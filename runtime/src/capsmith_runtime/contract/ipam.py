@@ -31,10 +31,10 @@ class IPAddressClaim:
     namespace: str
     uid: str
     cluster_name: str
-    """Name of the Cluster that the claim belongs to; empty if it belongs to none."""
+    """Name of the Cluster that the claim belongs to, or an empty string if it belongs to none."""
     pool: ObjectRef
     address_name: str
-    """Name of the IPAddress in the claim's status; empty until it is written."""
+    """Name of the IPAddress in the claim's status, or an empty string until it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class IpamDialect(ABC):
     version: ClassVar[str]
 
     def read_claim(self, obj: Object) -> IPAddressClaim:
-        """Return the fields of an IPAddressClaim that providers use.
+        """Return the IPAddressClaim fields that providers use.
 
         The Cluster's name comes from the spec or, if it is not set there, from the label.
         """
@@ -71,7 +71,7 @@ class IpamDialect(ABC):
         )
 
     def read_address(self, obj: Object) -> IPAddress:
-        """Return the fields of an IPAddress that providers use."""
+        """Return the IPAddress fields that providers use."""
         prefix = metadata.lookup(obj, "spec", "prefix")
         return IPAddress(
             name=metadata.name(obj),
@@ -160,4 +160,4 @@ class IpamV1Beta2(IpamDialect):
 DIALECTS: Final[Mapping[str, IpamDialect]] = {
     dialect.version: dialect for dialect in (IpamV1Beta2(), IpamV1Beta1())
 }
-"""IpamDialect by version of ipam.cluster.x-k8s.io."""
+"""The IpamDialect for each version of ipam.cluster.x-k8s.io."""

@@ -33,7 +33,7 @@ def sort_key(version: str) -> SortKey:
 
 
 def count_versions(versions: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Return each version with its number of occurrences, from oldest to newest.
+    """Return each version paired with its number of occurrences, from oldest to newest.
 
     Strings that are not versions are ignored.
     """

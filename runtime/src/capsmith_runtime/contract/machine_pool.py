@@ -1,6 +1,6 @@
 """MachinePools, the Machines that core creates for them, and the status of a provider's pools.
 
-Of the fields that are read here, only the group in references differs between core's versions.
+The fields read here are the same in all of core's versions, except for the group in references.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class MachinePool:
     replicas_managed_elsewhere: bool
     """Whether an autoscaler outside Cluster API manages the number of machines (MP-17)."""
     version: str | None
-    """The desired Kubernetes version; None if not set."""
+    """The desired Kubernetes version, or None if not set."""
     failure_domains: tuple[str, ...]
-    """The failure domains in which to create machines; empty if all are allowed."""
+    """The failure domains in which to create machines, or empty if all are allowed."""
     data_secret_name: str | None
-    """Name of the Secret with the bootstrap data; None until the data are available."""
+    """Name of the Secret with the bootstrap data, or None until the data are available."""
     infrastructure: ObjectRef | None
     """Group, kind and name of the MachinePool's infrastructure machine pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMachine:
-    """The fields of a Machine on which its pool's controller acts."""
+    """The Machine fields that its pool's controller acts on."""
 
     name: str
     deleting: bool
@@ -64,7 +64,7 @@ class PoolMachine:
 
 
 def read_machine_pool(obj: Object) -> MachinePool:
-    """Return the fields of a MachinePool that providers use, read from the API object."""
+    """Return the MachinePool fields that providers use, read from the API object."""
     replicas = metadata.lookup(obj, "spec", "replicas")
     template = metadata.mapping(obj, "spec", "template", "spec")
     secret = metadata.lookup(template, "bootstrap", "dataSecretName")
@@ -87,7 +87,7 @@ def read_machine_pool(obj: Object) -> MachinePool:
 
 
 def read_pool_machine(obj: Object) -> PoolMachine:
-    """Return the fields of a pool's Machine that the pool's controller uses."""
+    """Return the Machine fields that its pool's controller uses."""
     found = metadata.items(obj, "status", "conditions")
     remediation = conditions.find(found, OWNER_REMEDIATED_CONDITION)
     return PoolMachine(
@@ -100,7 +100,7 @@ def read_pool_machine(obj: Object) -> PoolMachine:
 
 
 def owning_machine_pool(obj: Object) -> str | None:
-    """Return the name of the MachinePool that owns an object; None if there is none."""
+    """Return the name of the MachinePool that owns an object, or None if there is none."""
     return metadata.owner_name(obj, MACHINE_POOL_KIND, CORE_GROUP)
 
 

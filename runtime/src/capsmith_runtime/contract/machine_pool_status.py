@@ -1,4 +1,4 @@
-"""The status of an infrastructure machine pool, in the format of each contract version."""
+"""An infrastructure machine pool's status, in each contract version's format."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MAX_INSTANCES: Final = 10_000
 MAX_BYTES: Final = 5 * 2**18
 """Maximum size of spec and status in bytes, because etcd rejects objects above 1.5 MiB."""
 INSTANCE_STATUS: Final = "instanceStatus"
-"""Feature of kinds whose instances have status fields of the author, and conditions."""
+"""Feature of kinds whose instances have the author's status fields, and conditions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceFacts:
-    """A single machine of a pool, as it appears in the status (MP-06)."""
+    """A single machine in a pool, as it appears in the status (MP-06)."""
 
     name: str
     provider_id: str
@@ -43,13 +43,13 @@ class PoolFacts:
     provider_id: str | None = None
     instances: Sequence[InstanceFacts] = ()
     machine_kind: str | None = None
-    """Kind of the machines, if core creates Machines for them (MP-07); otherwise None."""
+    """Kind of the machines, if core creates Machines for them (MP-07), otherwise None."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Status fields that only this kind has."""
 
 
 class MachinePoolStatusWriter(Protocol):
-    """Writes the status of pools in the format of one contract version."""
+    """Writes pools' status in one contract version's format."""
 
     @property
     def contract(self) -> str:
@@ -63,7 +63,7 @@ class MachinePoolStatusWriter(Protocol):
     def build_status(
         self, obj: Object, facts: PoolFacts, features: Set[str], now: str
     ) -> dict[str, Any]:
-        """Return the pool's whole status with ``facts``; its own conditions are unchanged.
+        """Return the pool's complete status with ``facts``; its own conditions are unchanged.
 
         ``features`` names the optional fields that the kind has; ``now`` is a time in RFC 3339.
         """
@@ -71,7 +71,7 @@ class MachinePoolStatusWriter(Protocol):
 
 
 def list_reductions(facts: PoolFacts) -> tuple[PoolFacts, ...]:
-    """Return the facts with ever less that is for display only (MP-06), beginning with everything.
+    """Return the complete facts, followed by copies with less and less display-only data (MP-06).
 
     The machines lose their addresses first, then also their conditions and own status fields.
     """
@@ -105,7 +105,7 @@ def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[s
 def build_common_status(
     obj: Object, facts: PoolFacts, features: Set[str], now: str
 ) -> dict[str, Any]:
-    """Return the pool's whole status with the fields that all contract versions have.
+    """Return the pool's complete status with the fields that all contract versions have.
 
     The pool's own conditions are unchanged. See MP-01, MP-04, MP-06 and MP-07. failureReason and
     failureMessage are never written: core panics on them (MP-13).
@@ -168,7 +168,7 @@ class V1Beta1PoolStatus:
     def build_status(
         self, obj: Object, facts: PoolFacts, features: Set[str], now: str
     ) -> dict[str, Any]:
-        """Return the pool's whole status with ``facts``; its own conditions are unchanged."""
+        """Return the pool's complete status with ``facts``; its own conditions are unchanged."""
         return build_common_status(obj, facts, features, now)
 
 
@@ -185,7 +185,7 @@ class V1Beta2PoolStatus:
     def build_status(
         self, obj: Object, facts: PoolFacts, features: Set[str], now: str
     ) -> dict[str, Any]:
-        """Return the pool's whole status with ``facts``; its own conditions are unchanged.
+        """Return the pool's complete status with ``facts``; its own conditions are unchanged.
 
         ``ready`` and ``initialization.provisioned`` have the same value: the contract requires the
         latter, and every version of core so far reads the former (MP-01, MP-02).
@@ -201,4 +201,4 @@ _WRITERS: Final[tuple[MachinePoolStatusWriter, ...]] = (V1Beta2PoolStatus(), V1B
 POOL_STATUS_WRITERS: Final[Mapping[str, MachinePoolStatusWriter]] = {
     known.contract: known for known in _WRITERS
 }
-"""MachinePoolStatusWriter by contract version."""
+"""The MachinePoolStatusWriter for each contract version."""

@@ -1,4 +1,4 @@
-"""Functions that read ``metadata`` and other paths of objects, and match labels.
+"""Functions that read ``metadata`` and other paths in objects, and match labels.
 
 No function raises for missing fields.
 """
@@ -12,7 +12,7 @@ from capsmith_runtime.contract.model import Object
 
 
 def lookup(obj: Object, *path: str) -> Any:
-    """Return the value at ``path``; None if it does not exist."""
+    """Return the value at ``path``, or None if it does not exist."""
     value: Any = obj
     for step in path:
         if not isinstance(value, Mapping):
@@ -22,35 +22,35 @@ def lookup(obj: Object, *path: str) -> Any:
 
 
 def text(obj: Object, *path: str) -> str:
-    """Return the string at ``path``; empty if there is none."""
+    """Return the string at ``path``, or an empty string if there is none."""
     value = lookup(obj, *path)
     return value if isinstance(value, str) else ""
 
 
 def mapping(obj: Object, *path: str) -> Mapping[str, Any]:
-    """Return the object at ``path``; empty if there is none."""
+    """Return the object at ``path``, or an empty mapping if there is none."""
     value = lookup(obj, *path)
     return value if isinstance(value, Mapping) else {}
 
 
 def items(obj: Object, *path: str) -> list[Any]:
-    """Return the list at ``path``; empty if there is none."""
+    """Return the list at ``path``, or an empty list if there is none."""
     value = lookup(obj, *path)
     return list(value) if isinstance(value, list) else []
 
 
 def name(obj: Object) -> str:
-    """Return ``metadata.name``; empty if the object has none."""
+    """Return ``metadata.name``, or an empty string if the object has none."""
     return text(obj, "metadata", "name")
 
 
 def namespace(obj: Object) -> str:
-    """Return ``metadata.namespace``; empty for cluster-scoped objects."""
+    """Return ``metadata.namespace``, or an empty string for cluster-scoped objects."""
     return text(obj, "metadata", "namespace")
 
 
 def uid(obj: Object) -> str:
-    """Return ``metadata.uid``, which ``clusterctl move`` changes; empty if the object has none."""
+    """Return ``metadata.uid``, which ``clusterctl move`` changes, or an empty string."""
     return text(obj, "metadata", "uid")
 
 
@@ -61,17 +61,17 @@ def generation(obj: Object) -> int:
 
 
 def labels(obj: Object) -> Mapping[str, str]:
-    """Return ``metadata.labels``; empty if the object has none."""
+    """Return ``metadata.labels``, or an empty mapping if the object has none."""
     return mapping(obj, "metadata", "labels")
 
 
 def annotations(obj: Object) -> Mapping[str, str]:
-    """Return ``metadata.annotations``; empty if the object has none."""
+    """Return ``metadata.annotations``, or an empty mapping if the object has none."""
     return mapping(obj, "metadata", "annotations")
 
 
 def finalizers(obj: Object) -> list[str]:
-    """Return ``metadata.finalizers``; empty if the object has none."""
+    """Return ``metadata.finalizers``, or an empty list if the object has none."""
     return items(obj, "metadata", "finalizers")
 
 
@@ -83,7 +83,7 @@ def is_deleting(obj: Object) -> bool:
 def current_owners(obj: Object, owner: Object) -> list[Any]:
     """Return the owner references, with the current API version in those that refer to ``owner``.
 
-    The garbage collector cannot look up an owner in a version that is no longer served, and then
+    If an owner's version is no longer served, the garbage collector cannot look up the owner, and
     does not delete its dependents.
     """
     now = {"apiVersion": owner["apiVersion"]}
@@ -100,7 +100,7 @@ def has_controller(obj: Object) -> bool:
 
 
 def owner_name(obj: Object, kind: str, group: str) -> str | None:
-    """Return the name of the owner with this kind and group; None if there is none.
+    """Return the name of the owner with this kind and group, or None if there is none.
 
     The ``controller`` flag is ignored: core sets it only for clusters with a topology (IC-17).
     """

@@ -1,4 +1,4 @@
-"""Values of the contract that are the same in all contract versions.
+"""Values that are the same in all contract versions.
 
 The author's code creates these values; :mod:`.v1beta1` and :mod:`.v1beta2` define their format in
 spec and status.  Each class rejects values that Cluster API would reject only later, when the cause
@@ -89,7 +89,7 @@ class Condition:
     type: str
     """Type of the condition; the runtime writes ``Ready`` and ``Paused`` itself."""
     status: bool | None
-    """Status of the condition; None for Unknown."""
+    """Status of the condition, or None for Unknown."""
     reason: str
     """Reason in CamelCase; must not be empty."""
     message: str = ""

@@ -12,7 +12,7 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
 
 FEATURE: Final = "recorded"
-"""Name of the field in the spec, and of the feature of kinds that have it."""
+"""Name of the field in the spec, and of the feature that adds it to a kind."""
 
 
 class Record(NamedTuple):
@@ -24,7 +24,7 @@ class Record(NamedTuple):
     """Name of the field below ``spec.recorded``."""
 
     def build_annotation_name(self, group: str) -> str:
-        """Return the name of the annotation for the kinds of an API group."""
+        """Return the name of the annotation that stores this record on objects of the API group."""
         return f"{group}/{self.annotation}"
 
 
@@ -34,7 +34,7 @@ CONDITION_TYPES: Final = Record("conditions", "conditionTypes")
 
 
 def read(obj: Object, group: str, record: Record) -> str | None:
-    """Return the value of a record, from the field or the annotation; None if there is none."""
+    """Return a record's value from the field or the annotation, or None if there is none."""
     value = metadata.lookup(obj, "spec", FEATURE, record.field)
     if isinstance(value, str):
         return value
@@ -44,7 +44,7 @@ def read(obj: Object, group: str, record: Record) -> str | None:
 def put(
     obj: Object, group: str, record: Record, value: str | None, *, has_field: bool
 ) -> dict[str, Any]:
-    """Return a copy of an object with a record set to ``value``; None removes the record.
+    """Return a copy of an object with a record set to ``value``, or removed if that is None.
 
     ``has_field`` is true for kinds that have ``spec.recorded``.  A record that such an object has
     in an annotation stays there.

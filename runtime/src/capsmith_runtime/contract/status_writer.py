@@ -36,7 +36,7 @@ class MachineFacts:
 
 
 class ConditionWriter(Protocol):
-    """Writes conditions in the format of one API version."""
+    """Writes conditions in one API version's format."""
 
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
@@ -49,10 +49,10 @@ class ConditionWriter(Protocol):
 
 
 class StatusWriter(ConditionWriter, Protocol):
-    """Writes facts and conditions in the format of one contract version.
+    """Writes facts and conditions in one contract version's format.
 
-    The methods return the whole new ``spec`` or ``status``, not a patch: other fields stay as they
-    are.  ``features`` names the optional parts of the contract that the kind implements.
+    The methods return the complete new ``spec`` or ``status``, not a patch: other fields stay as
+    they are. ``features`` names the optional parts of the contract that the kind implements.
     """
 
     @property
@@ -78,13 +78,13 @@ class StatusWriter(ConditionWriter, Protocol):
     def build_cluster_spec(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole spec with the observed values; an endpoint that the user set is kept."""
+        """Return the complete spec with the observed values; a user's endpoint is kept."""
         ...
 
     def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status of a cluster with provisioned infrastructure; conditions are
+        """Return the complete status of a cluster with provisioned infrastructure; conditions are
         unchanged."""
         ...
 
@@ -97,13 +97,13 @@ class StatusWriter(ConditionWriter, Protocol):
     def build_machine_spec(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the machine's whole spec with its provider id and other observed values."""
+        """Return the machine's complete spec with its provider id and other observed values."""
         ...
 
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status of a provisioned machine; conditions are unchanged."""
+        """Return the complete status of a provisioned machine; conditions are unchanged."""
         ...
 
 
@@ -111,7 +111,7 @@ class ContractFormat(NamedTuple):
     """The formats that belong to one contract version."""
 
     reader: CoreReader
-    """Reads core's objects in the API version of the same name."""
+    """Reads core's objects in the API version with the same name."""
     writer: StatusWriter
 
 
@@ -124,7 +124,7 @@ def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
 
 
 def set_feature_field(status: Object, field: str, value: Any, features: Set[str]) -> dict[str, Any]:
-    """Return the status with ``field`` set if ``features`` contains that name; else unchanged."""
+    """Return the status, with ``field`` set if ``features`` contains its name."""
     new = dict(status)
     if field in features:
         set_or_drop(new, field, value)
@@ -139,7 +139,7 @@ def set_extra_fields(status: dict[str, Any], extra: Mapping[str, Any]) -> dict[s
 
 
 def build_addresses(addresses: Sequence[Address]) -> list[dict[str, str]]:
-    """Return the value of ``status.addresses``, the same in both contract versions (IM-08)."""
+    """Return the value of ``status.addresses``, which both contract versions share (IM-08)."""
     return [{"type": address.type, "address": address.address} for address in addresses]
 
 

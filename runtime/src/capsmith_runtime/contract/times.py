@@ -11,7 +11,7 @@ from typing import Final
 
 
 def parse_time(text: object) -> datetime | None:
-    """Return the time that an RFC 3339 timestamp denotes; None if the timestamp is invalid."""
+    """Return the time that an RFC 3339 timestamp denotes, or None if the timestamp is invalid."""
     if not isinstance(text, str):
         return None
     try:
@@ -42,7 +42,7 @@ _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 def parse_seconds(text: object) -> int | None:
-    """Return the length of a duration in whole seconds, rounded down; None if it is invalid."""
+    """Return the length of a duration in whole seconds, rounded down, or None if it is invalid."""
     if not isinstance(text, str) or not text or _PART.sub("", text):
         return None
     parts = _PART.findall(text)

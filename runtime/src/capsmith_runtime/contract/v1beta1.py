@@ -1,4 +1,4 @@
-"""The v1beta1 format of core's objects and of each provider type's status."""
+"""The v1beta1 format for core's objects and each provider type's status."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from capsmith_runtime.contract.status_writer import (
 
 
 def read_reference(reference: Object) -> ObjectRef | None:
-    """Return the reference as an ObjectRef; None if it names no object."""
+    """Return the reference as an ObjectRef, or None if it names no object."""
     name = metadata.text(reference, "name")
     if not name:
         return None
@@ -52,7 +52,7 @@ class CoreV1Beta1:
     version = "v1beta1"
 
     def read_cluster(self, obj: Object) -> Cluster:
-        """Return the fields of a Cluster that providers use, read from the API object."""
+        """Return the Cluster fields that providers use, read from the API object."""
         return read_cluster(
             obj,
             infrastructure_provisioned=(
@@ -63,7 +63,7 @@ class CoreV1Beta1:
         )
 
     def read_machine(self, obj: Object) -> Machine:
-        """Return the fields of a Machine that providers use, read from the API object."""
+        """Return the Machine fields that providers use, read from the API object."""
         return read_machine(obj, infrastructure=_infrastructure(obj))
 
 
@@ -116,7 +116,7 @@ class V1Beta1Status:
     def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with ``ready`` and failure domains, an object keyed by name (IC-09)."""
+        """Return the status with ``ready`` and the failure domains, keyed by name (IC-09)."""
         status = {**(obj.get("status") or {}), "ready": True}
         status = self.set_failure_domains(status, facts.failure_domains, features)
         return set_extra_fields(status, facts.extra)
@@ -139,7 +139,7 @@ class V1Beta1Status:
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status with ``ready`` and the optional fields that the kind has."""
+        """Return the complete status with ``ready`` and the optional fields that the kind has."""
         status = {**(obj.get("status") or {}), "ready": True}
         if "addresses" in features:
             set_or_drop(status, "addresses", build_addresses(facts.addresses))

@@ -1,4 +1,4 @@
-"""The v1beta2 format of core's objects and of each provider type's status."""
+"""The v1beta2 format for core's objects and each provider type's status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from capsmith_runtime.contract.status_writer import (
 
 
 def read_reference(reference: Object) -> ObjectRef | None:
-    """Return the reference as an ObjectRef; None if it names no object."""
+    """Return the reference as an ObjectRef, or None if it names no object."""
     name = metadata.text(reference, "name")
     if not name:
         return None
@@ -42,7 +42,7 @@ class CoreV1Beta2:
     version = "v1beta2"
 
     def read_cluster(self, obj: Object) -> Cluster:
-        """Return the fields of a Cluster that providers use, read from the API object."""
+        """Return the Cluster fields that providers use, read from the API object."""
         done = metadata.mapping(obj, "status", "initialization")
         return read_cluster(
             obj,
@@ -52,7 +52,7 @@ class CoreV1Beta2:
         )
 
     def read_machine(self, obj: Object) -> Machine:
-        """Return the fields of a Machine that providers use, read from the API object."""
+        """Return the Machine fields that providers use, read from the API object."""
         return read_machine(obj, infrastructure=_infrastructure(obj))
 
 
@@ -106,7 +106,7 @@ class V1Beta2Status:
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status with ``provisioned`` and the optional fields that the kind has
+        """Return the complete status with ``provisioned`` and the optional fields that the kind has
         (IM-05)."""
         status = _provisioned_status(obj, features)
         if "addresses" in features:

@@ -1,4 +1,4 @@
-"""The readers and writers for each contract version and each version of core's API."""
+"""The readers and writers for each contract version and each core version's API."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ def choose(served: Collection[str]) -> CoreReader:
 STATUS_WRITERS: Final[Mapping[str, StatusWriter]] = {
     each.writer.contract: each.writer for each in _FORMATS
 }
-"""StatusWriter by contract version."""
+"""The StatusWriter for each contract version."""

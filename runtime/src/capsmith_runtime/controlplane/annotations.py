@@ -27,17 +27,17 @@ class Annotations:
 
     @property
     def pending_machine(self) -> str:
-        """Return the name of the control plane annotation for the Machine that is being created."""
+        """Return the name of the control plane annotation that names the Machine being created."""
         return f"{self.domain}/pending-machine"
 
     @property
     def remediation_in_progress(self) -> str:
-        """Return the name of the control plane annotation for a Machine deleted to be replaced."""
+        """Return the name of the control plane annotation that names the Machine being replaced."""
         return f"{self.domain}/remediation-in-progress"
 
     @property
     def remediation_for(self) -> str:
-        """Return the name of the annotation by which a new Machine names the one it replaces."""
+        """Return the name of the annotation on a new Machine that names the Machine it replaces."""
         return f"{self.domain}/remediation-for"
 
     @property
@@ -87,7 +87,7 @@ class RemediationData:
 
 
 def digest(spec: Object) -> str:
-    """Return a digest of a spec that does not depend on the order of its keys."""
+    """Return a digest of a spec; the order of the spec's keys does not matter."""
     text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
     # Digests are recorded in annotations: a digest in another format would match no existing one.
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -101,7 +101,7 @@ def encode(record: PendingMachine | RemediationData) -> str:
 def read_pending_machine(
     values: Mapping[str, str], annotations: Annotations
 ) -> PendingMachine | None:
-    """Return the Machine stored in the annotation; None if it is missing or unreadable."""
+    """Return the Machine stored in the annotation, or None if it is missing or unreadable."""
     record = _decoded(values.get(annotations.pending_machine))
     try:
         # TypeError: another release may have written other fields, and users can edit annotations.
@@ -111,7 +111,7 @@ def read_pending_machine(
 
 
 def read_remediation_data(values: Mapping[str, str], annotation: str) -> RemediationData | None:
-    """Return the remediation stored in ``annotation``; None if it is missing or unreadable."""
+    """Return the remediation stored in ``annotation``, or None if it is missing or unreadable."""
     record = _decoded(values.get(annotation))
     try:
         return RemediationData(**record) if record else None
@@ -136,14 +136,14 @@ class RemediationStrategy:
     """The control plane's settings in ``spec.remediation``."""
 
     max_retry: int | None = None
-    """Maximum number of retries; None if unlimited."""
+    """Maximum number of retries, or None if unlimited."""
     retry_period_seconds: int = 0
     min_healthy_seconds: int = MIN_HEALTHY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class RemediationDelay:
-    """Reason why a Machine must not be replaced yet, and the seconds left.
+    """The reason why a Machine must not be replaced yet, and the seconds until it may be.
 
     The message is empty if the Machine may be replaced.
     """

@@ -60,7 +60,7 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     async def workload_async(self) -> KubeClient:
-        """Return a client of the workload cluster.
+        """Return a client for the workload cluster.
 
         Raises NotAvailableError if there is no kubeconfig; do not catch it, so that the reconcile
         waits.
@@ -83,7 +83,7 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
 # No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneMember(Generic[Spec]):
-    """A single Machine of a control plane."""
+    """A single Machine in a control plane."""
 
     machine: ControlPlaneMachine
     """The member's Machine."""
@@ -96,7 +96,7 @@ class ControlPlaneHealth:
     """Health of a control plane's members; a member without an entry is healthy."""
 
     unhealthy: Mapping[str, str] = field(default_factory=dict)
-    """Problem of each unhealthy member, by the Machine's name.
+    """The problem of each unhealthy member, keyed by the Machine's name.
 
     Unhealthy members block scaling and rollouts. A member is replaced only if enough others are
     healthy.
@@ -104,9 +104,9 @@ class ControlPlaneHealth:
     conditions: Sequence[Condition] = ()
     """Additional conditions for the control plane."""
     status: Any = None
-    """Instance of the generated Status class; None to leave its fields unchanged."""
+    """Instance of the generated Status class, or None to leave its fields unchanged."""
     requeue_after: float | None = None
-    """Seconds until the next reconcile; None to wait for the sync period."""
+    """Seconds until the next reconcile, or None to wait for the sync period."""
 
     def __post_init__(self) -> None:
         types = [condition.type for condition in self.conditions]
@@ -132,7 +132,7 @@ class ControlPlaneReconciler(SessionUser, Generic[Spec]):
     def health(
         self, control_plane: ControlPlaneScope[Spec]
     ) -> ControlPlaneHealth | Waiting | Awaitable[ControlPlaneHealth | Waiting]:
-        """Return the unhealthy members, in addition to the Node problems that core reports."""
+        """Report which members are unhealthy; core already reports problems with their Nodes."""
         return ControlPlaneHealth()
 
     def after_add(

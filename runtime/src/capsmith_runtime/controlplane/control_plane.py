@@ -44,7 +44,7 @@ class ControlPlane:
     """Names of the failure domains for control plane machines."""
     machines: tuple[ControlPlaneMachine, ...]
     objects: Mapping[str, JSON]
-    """The Machine objects by name."""
+    """The Machine objects, keyed by name."""
     deleted: frozenset[str]
     """Names of the Machines that this process has deleted, even if the cache still has them."""
     foreign_machines: Sequence[str]
@@ -53,7 +53,7 @@ class ControlPlane:
     max_surge: int
     """Maximum number of Machines above ``replicas`` during a rollout: 0 or 1."""
     name_template: str
-    """Template for the names of new Machines; empty for the default."""
+    """Template for the names of new Machines, or an empty string for the default."""
     desired: DesiredMachine
     criteria: RolloutCriteria
     annotations: Annotations
@@ -194,8 +194,8 @@ def is_owned(obj: Object, owner: Object) -> bool:
 def needs_remediation(machine: ControlPlaneMachine) -> bool:
     """Return whether the Machine must be replaced (CP-31).
 
-    A replacement is due if a health check failed and left it to the owner, or if an annotation
-    requests it.
+    A replacement is due if a health check failed and left the replacement to the owner, or if an
+    annotation requests one.
     """
     # The user's veto takes precedence over both requests.
     if SKIP_REMEDIATION in machine.annotations:
@@ -207,9 +207,9 @@ def needs_remediation(machine: ControlPlaneMachine) -> bool:
 
 
 def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str]) -> str:
-    """Return a description of the Machine's health problem; empty if it is healthy.
+    """Return a description of the Machine's health problem, or an empty string if it is healthy.
 
-    ``reported`` is the result of the ``health`` hook: messages by the Machine's name.
+    ``reported`` is the ``health`` hook's result: messages keyed by the Machine's name.
     """
     if machine.name in reported:
         return reported[machine.name]
@@ -223,7 +223,7 @@ def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str
 
 
 def has_other_pre_terminate_hooks(machine: ControlPlaneMachine, own: str) -> bool:
-    """Return whether hooks of other controllers delay the Machine's deletion.
+    """Return whether other controllers' hooks delay the Machine's deletion.
 
     ``own`` is this controller's hook, which must come last, because the others may need the server.
     """
@@ -245,7 +245,7 @@ class ReconcileSummary:
 
     initialized: bool
     outdated: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Reasons why Machines are outdated, by name; a Machine that was not compared is missing."""
+    """Reasons why Machines are outdated, keyed by name; Machines not compared are missing."""
     added: set[str] = field(default_factory=set)
     """Names of the Machines whose ``after_add`` hook has completed."""
     health: ControlPlaneHealth = field(default_factory=ControlPlaneHealth)
@@ -253,9 +253,9 @@ class ReconcileSummary:
     waits: list[Waiting] = field(default_factory=list)
     """The reasons why the control plane cannot make progress."""
     certificates: Waiting | None = None
-    """The reason why there are no usable certificates, as Waiting; None if there are some."""
+    """A Waiting with the reason why there are no usable certificates, or None if there are some."""
     certificates_message: str = ""
-    """Message about certificates that can be used, such as their expiry; empty if there is none."""
+    """Message about certificates that can be used, such as their expiry, empty if there is none."""
     error: HookCallError | None = None
     requeue: list[float] = field(default_factory=list)
     """Requested seconds until the next reconcile; the smallest value applies."""

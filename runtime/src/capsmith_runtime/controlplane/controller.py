@@ -232,7 +232,7 @@ class ControlPlaneController:
 
 
 class ControlPlaneReporter(StatusReporter):
-    """Reports an object's problems in the Healthy condition; Available is unchanged (CP-26)."""
+    """Reports an object's problems in the Healthy condition, not in Available (CP-26)."""
 
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Healthy condition and as an event.
@@ -246,7 +246,7 @@ class ControlPlaneReporter(StatusReporter):
 
 
 class NormalReconciler:
-    """The phases of a reconcile without a deletion.
+    """Reconciles a control plane that is not being deleted, in phases.
 
     Each phase may record a wait and end the reconcile.
     """
@@ -352,7 +352,7 @@ class DeleteReconciler:
         self._syncer = syncer
 
     async def reconcile(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
-        """Delete the Machines that can be deleted now; return whether none is left.
+        """Delete the Machines that can be deleted now, and return whether none is left.
 
         If some are left, the reason to wait is in ``summary``.
         """

@@ -24,7 +24,7 @@ from capsmith_runtime.reconcile.watches import on_change
 
 
 class ControlPlaneControllers:
-    """Factory for the controllers of a provider's ControlPlane kinds."""
+    """Creates the controllers for a provider's ControlPlane kinds."""
 
     def __init__(self, kinds: Sequence[ControlPlaneKind]) -> None:
         self.kinds = kinds
@@ -35,7 +35,7 @@ class ControlPlaneControllers:
 
 
 class ControlPlaneGroup(ControllerGroup):
-    """An informer and a controller for each kind, with shared caches of external kinds."""
+    """An informer and a controller for each kind, with shared caches for external kinds."""
 
     def __init__(
         self, kinds: Sequence[ControlPlaneKind], caches: Caches, context: ControllerContext
@@ -85,11 +85,11 @@ class ControlPlaneGroup(ControllerGroup):
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Return the tasks of external informers and workload cluster connections."""
+        """Return the tasks that run external informers and close idle workload connections."""
         return (self._external.run, self._access.run)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the name and the reconcile function of each kind."""
+        """Yield each kind's name and reconcile function."""
         for name, controller in self._controllers.items():
             yield name, controller.reconcile
 

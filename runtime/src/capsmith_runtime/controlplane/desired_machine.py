@@ -35,10 +35,10 @@ _EMPTY = "{}"
 # of other writers are kept. The propagated keys are recorded in an annotation of the object:
 # clusterctl move keeps annotations, but not managed fields.
 def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
-    """Return an object's whole metadata with the template's labels and annotations, for a patch.
+    """Return an object's complete metadata with the template's labels and annotations, for a patch.
 
-    ``annotation`` is the name of the annotation that records the propagated keys with digests of
-    their values.
+    ``annotation`` is the name of the annotation that records the propagated keys and their values'
+    digests.
     """
     changed = dict(metadata.mapping(obj, "metadata"))
     previous = _recorded(obj, annotation)
@@ -104,7 +104,7 @@ class DesiredMachine:
     bootstrap: ObjectRef
     """Group and kind of the bootstrap configurations; each has the name of its Machine."""
     bootstrap_spec: Mapping[str, Any] | None
-    """Spec of new bootstrap configurations; None if the control plane's spec sets none.
+    """Spec of new bootstrap configurations, or None if the control plane's spec sets none.
 
     KubeadmConfig's CRD rejects an empty spec.
     """
@@ -112,7 +112,7 @@ class DesiredMachine:
 
     @property
     def bootstrap_digest(self) -> str:
-        """Return the bootstrap spec's digest, the same for a missing spec as for an empty one."""
+        """Return the bootstrap spec's digest, which is the same for a missing and an empty spec."""
         return digest(self.bootstrap_spec or {})
 
     @property

@@ -1,9 +1,9 @@
-"""Objects of other providers: templates, and the objects that belong to a Machine.
+"""Other providers' objects: templates, and the objects that belong to a Machine.
 
 References contain only a group and a kind, so that another provider can be upgraded without a
-change to the control plane. API versions are taken from the contract labels of CRDs (GEN-01 to
-GEN-03, RB-08). The kinds are known only when a control plane references them, so each cache starts
-on first use.
+change to the control plane. API versions are taken from CRDs' contract labels (GEN-01 to GEN-03,
+RB-08). The kinds are known only when a control plane references them, so each cache starts on first
+use.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ BY_KIND: Final = "kind"
 REASON_NO_CONTRACT_VERSION: Final = "ContractVersionNotFound"
 
 _CONTRACTS: Final = {"v1beta2": ("v1beta2", "v1beta1"), "v1beta1": ("v1beta1",)}
-"""Contracts that each version of core supports, preferred first (GEN-10)."""
+"""Contract versions that each core version supports, preferred first (GEN-10)."""
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class ContractKinds:
-    """CRDs with a contract label, in one informer for each contract that core supports."""
+    """CRDs with a contract label, in one informer for each contract version that core supports."""
 
     def __init__(self, client: KubeClient, metrics: Metrics, core_version: str) -> None:
         self._informers = {
@@ -192,7 +192,7 @@ class ExternalObjects:
                 await self._changed.wait()
 
     async def get(self, namespace: str, reference: ObjectRef | None) -> ExternalObject | None:
-        """Return the object that a Machine references; None if it does not exist.
+        """Return the object that a Machine references, or None if it does not exist.
 
         Starts the kind's informer on first use, and waits for it. Raises CacheNotSyncedError if
         that takes too long, and NotAvailableError if the kind cannot be resolved.

@@ -1,4 +1,4 @@
-"""A control plane's author hooks: when and how to call them."""
+"""Decides when to call a control plane's author hooks, and calls them."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ class HookCaller:
         return await self._call(obj, self._reconciler.health, scope, ControlPlaneHealth)
 
     async def after_add(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
-        """Run the hook for a new member; return None if it has completed, otherwise its Waiting."""
+        """Run the hook for a new member, and return its Waiting, or None if it has completed."""
         if not self._overrides("after_add"):
             return None
         return await self._call(obj, self._reconciler.after_add, member, type(None))
 
     async def before_remove(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
-        """Run the hook for a member that is being deleted; return None if it has completed.
+        """Run the hook for a member that is being deleted, and return None if it has completed.
 
         Otherwise returns the hook's Waiting.
         """

@@ -1,4 +1,4 @@
-"""Creates and deletes Machines; a crash between any two requests does no harm.
+"""Creates and deletes Machines, so that a crash between any two requests does no harm.
 
 A Machine consists of three objects. Their common name is recorded on the control plane before the
 first of them is created; a later reconcile that finds the name either completes the Machine or
@@ -21,7 +21,7 @@ from capsmith_runtime.reconcile.kinds import core_type
 
 
 class MachineNameTakenError(Exception):
-    """Raised if an object of the chosen name has another owner; retry with another name."""
+    """Raised if an object with the chosen name has another owner; retry with another name."""
 
 
 class MachineClient:
@@ -51,8 +51,8 @@ class MachineClient:
         """Create whichever of a Machine's objects do not exist yet.
 
         ``replaced`` is recorded as the Machine that this one replaces; ``resumed`` is true after an
-        interruption. Raises MachineNameTakenError if an object of that name has another owner or is
-        being deleted, and any error that occurs when the template is read.
+        interruption. Raises MachineNameTakenError if an object with that name has another owner or
+        is being deleted, and any error that occurs when the template is read.
         """
         namespace = desired.cluster.namespace
         key = NamespacedName(namespace, pending.name)
@@ -77,7 +77,7 @@ class MachineClient:
     async def clean_up(
         self, desired: DesiredMachine, pending: PendingMachine, key: NamespacedName
     ) -> bool:
-        """Delete the objects of a Machine that does not exist; return whether none is left.
+        """Delete the objects of a Machine that does not exist, and return whether none is left.
 
         Once the Machine exists, it owns these objects, and core deletes them.
         """
@@ -96,7 +96,7 @@ class MachineClient:
         return clean
 
     async def delete(self, machine: ControlPlaneMachine) -> None:
-        """Delete the Machine with this UID, but never another Machine of the same name."""
+        """Delete the Machine with this UID, but never another Machine with the same name."""
         key = NamespacedName(machine.namespace, machine.name)
         await self._delete(self._machines, key, machine.uid)
 

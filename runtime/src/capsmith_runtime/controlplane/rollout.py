@@ -1,4 +1,4 @@
-"""Rollout: decide whether a Machine is up to date, and explain why not (CP-20, CP-32)."""
+"""Decides whether a Machine is up to date, and explains why not (CP-20, CP-32)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RolloutCriteria:
     """Reference to the infrastructure template."""
     bootstrap_spec: Object
     bootstrap_annotation: str
-    """Name of the annotation with the digest of the spec from which a configuration was created."""
+    """Name of the annotation with the digest of a configuration's original spec."""
     rollout_after: datetime | None = None
     certificates_expiry_seconds: float | None = None
-    """Seconds by which a Machine is replaced before its certificates expire; None for never."""
+    """Seconds by which a Machine is replaced before its certificates expire, or None for never."""
 
 
 def find_outdated_reasons(
@@ -37,9 +37,9 @@ def find_outdated_reasons(
     bootstrap: Object | None,
     now: datetime,
 ) -> tuple[str, ...]:
-    """Return the reasons to replace the Machine; empty if it is up to date.
+    """Return the reasons to replace the Machine, or an empty tuple if it is up to date.
 
-    If an object of the Machine is missing or being deleted, that is not a reason to replace it.
+    A missing object, or one that is being deleted, is not a reason to replace the Machine.
     """
     reasons = []
     if machine.version != criteria.version:
@@ -59,7 +59,7 @@ def find_outdated_reasons(
 def find_next_rollout_seconds(
     machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
 ) -> float | None:
-    """Return the seconds until time alone makes a Machine outdated; None if that never happens."""
+    """Return the seconds until time alone makes a Machine outdated, or None for never."""
     deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
     if criteria.certificates_expiry_seconds is not None:
         before = timedelta(seconds=criteria.certificates_expiry_seconds)
@@ -81,7 +81,7 @@ def _has_other_template(infrastructure: Object, template: ObjectRef) -> bool:
 
 
 def _has_other_spec(bootstrap: Object, criteria: RolloutCriteria) -> bool:
-    """Return whether the configuration would be created with another spec today.
+    """Return whether the configuration would now be created with another spec.
 
     Other controllers may write into the spec, and a new schema may have new defaults: neither
     causes the Machine to be replaced.

@@ -1,4 +1,4 @@
-"""Scale a control plane: decide on the next step and take it, or resume an interrupted step."""
+"""Scales a control plane: takes the next step, or resumes an interrupted one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Characters of random name parts, without vowels so that they form no words."""
 _RANDOM_CHARACTERS: Final = 5
 _MAX_NAME: Final = 63
-"""Maximum length of a Machine's name, because of the names of Nodes and their certificates."""
+"""Maximum length of a Machine's name, which Nodes and their certificates share."""
 
 
 def generate_machine_name(control_plane: str, cluster: str, template: str = "") -> str:
@@ -143,10 +143,10 @@ class MachineScaler:
         return await self._clean_up(control_plane, pending, summary)
 
     async def is_cache_fresh(self, control_plane: ControlPlane) -> bool:
-        """Compare the cached Machines with a live list; return whether they are the same.
+        """Compare the cached Machines with a live list, and return whether they are the same.
 
-        Caches of different kinds do not advance together: after a change of leaders, the removal of
-        a record may be visible before the Machine that was created for it.
+        The caches for different kinds do not advance together. After a leader change, a record may
+        appear to be removed before the Machine that was created for it appears.
         """
         labels = f"{constants.CLUSTER_NAME_LABEL}={control_plane.cluster.name}"
         selection = Selection(

@@ -36,7 +36,7 @@ class MachineInput:
     remediate_annotation: bool = False
     """Whether an annotation requests the replacement, whatever the health checks report."""
     remediation_retry_after: str = ""
-    """Reason why the replacement must wait because of earlier attempts; empty if it need not."""
+    """Reason why the replacement must wait because of earlier attempts, or empty if it need not."""
 
     @property
     def healthy(self) -> bool:
@@ -76,7 +76,7 @@ class ScaleDown:
 
 @dataclass(frozen=True, slots=True)
 class RemediationStatus:
-    """Content of the OwnerRemediated condition of a Machine that needs remediation."""
+    """The OwnerRemediated condition's content for a Machine that needs remediation."""
 
     reason: str
     message: str
@@ -88,9 +88,9 @@ class Decision:
 
     step: ScaleUp | ScaleDown | None = None
     blocked: str = ""
-    """Reason why a due step cannot be taken yet; empty if there is none."""
+    """Reason why a due step cannot be taken yet, or an empty string if there is none."""
     remediation: Mapping[str, RemediationStatus] = field(default_factory=dict)
-    """Status of the Machines that need remediation, by name."""
+    """Status of the Machines that need remediation, keyed by name."""
 
 
 def join_names(machines: Sequence[MachineInput]) -> str:
@@ -104,7 +104,7 @@ def quorum(machines: int) -> int:
 
 
 def check_scale_up(scale_input: ScaleInput) -> str:
-    """Return the reason why no Machine may be added now; empty if one may be added.
+    """Return the reason why no Machine may be added now, or an empty string if one may be added.
 
     The first Machine may always be added, because it depends on no other.
     """
@@ -127,7 +127,7 @@ def check_scale_up(scale_input: ScaleInput) -> str:
 
 
 def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
-    """Return the reason why ``machine`` may not be deleted now; empty if it may be deleted.
+    """Return why ``machine`` may not be deleted now, or an empty string if it may be.
 
     The health of ``machine`` itself does not matter.
     """
@@ -137,7 +137,7 @@ def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
 
 
 def check_machines(machines: Sequence[MachineInput]) -> str:
-    """Return a message about Machines that are unhealthy or have not joined; empty if none."""
+    """Return a message about Machines that are unhealthy or have not joined, empty without any."""
     if joining := [m for m in machines if not m.joined]:
         return f"waits until {join_names(joining)} has joined"
     if unhealthy := [m for m in machines if not m.healthy]:
@@ -199,7 +199,7 @@ def _waiting(machine: MachineInput, selected: MachineInput | None) -> Remediatio
 
 
 def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStatus | None:
-    """Return the reason why the Machine cannot be deleted now; None if it can."""
+    """Return the reason why the Machine cannot be deleted now, or None if it can."""
     others = [m for m in scale_input.machines if m.name != machine.name]
     if scale_input.remediation_in_progress:
         return RemediationStatus(DEFERRED, "waits for the replacement of another Machine")
@@ -228,10 +228,10 @@ def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStat
 
 
 def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInput]) -> str | None:
-    """Return the domain with the fewest remaining Machines; None if there are no domains.
+    """Return the domain with the fewest remaining Machines, or None if there are no domains.
 
-    Machines that will be deleted do not count. In case of a tie, the domain with the fewest
-    Machines in total is chosen, then the first by name.
+    Machines that will be deleted do not count. In a tie, the domain with the fewest Machines in
+    total wins, or else the first by name.
     """
     # Outdated Machines leave during the rollout: if they counted, the domains would be uneven after
     # it.

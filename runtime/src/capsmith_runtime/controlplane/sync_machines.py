@@ -82,7 +82,7 @@ class MachineSyncer:
         machine: ControlPlaneMachine,
         hooks: Mapping[str, str | None],
     ) -> tuple[str, ...]:
-        """Update a Machine and its objects in place; return the reasons that remain to replace it.
+        """Update a Machine and its objects in place; return the remaining reasons to replace it.
 
         ``hooks`` are annotations to set on the Machine; a value of None removes one.
         """

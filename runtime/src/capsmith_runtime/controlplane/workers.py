@@ -1,4 +1,4 @@
-"""Workers of a cluster, all of which are deleted before its control plane (CP-34)."""
+"""A cluster's workers, all of which are deleted before its control plane (CP-34)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ClusterWorkers:
         """Informer for MachinePools, which the manager runs."""
 
     def find_wait(self, namespace: str, cluster: str) -> Waiting | None:
-        """Return Waiting while there are workers whose deletion must come first, else None.
+        """Return Waiting while there are workers that must be deleted first, or None.
 
         Workers are looked up in the caches.
         """

@@ -42,7 +42,7 @@ _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class VersionBook:
-    """API versions by group and kind, for all kinds that this provider converts or refers to.
+    """API versions of all kinds that this provider converts or refers to, keyed by group and kind.
 
     Versions of other providers' kinds are read when needed and expire: a provider may be installed
     later, or change its version. The fact that a kind has no version expires sooner.
@@ -71,7 +71,7 @@ class VersionBook:
         return version
 
     def last(self, group: str, kind: str) -> str:
-        """Return a kind's last known version, even if it has expired; empty if there is none."""
+        """Return a kind's last known version, even if it has expired, or an empty string."""
         return self._own.get((group, kind)) or self._read[0].get((group, kind), "")
 
     def replace(self, versions: Mapping[tuple[str, str], str]) -> None:
@@ -80,7 +80,7 @@ class VersionBook:
 
 
 def find_newest_version(labels: Mapping[str, Any]) -> str:
-    """Return the newest version in a CRD's labels (GEN-03); empty if there is none."""
+    """Return the newest version in a CRD's labels (GEN-03), or an empty string if there is none."""
     matches = map(_VERSION.fullmatch, str(labels.get(LABEL) or "").split("_"))
     newest = max((match for match in matches if match is not None), key=_order, default=None)
     return newest.group() if newest is not None else ""
@@ -102,7 +102,7 @@ class ConversionReviewError(ValueError):
 
 
 class ConversionBusyError(Exception):
-    """Raised if other large requests take so long that this one has to be sent again."""
+    """Raised if other large requests take so long that the client must send this one again."""
 
 
 TURN_SECONDS: Final = 0.005
@@ -162,7 +162,7 @@ async def respond(review: Any, converter: Converter) -> dict[str, Any]:
 
 
 def respond_to_body(body: bytes, converter: Converter) -> bytes:
-    """Return the response to the body of a request, as `respond` does, but for use in a thread."""
+    """Return the response to a request's body; like `respond`, but for use in a thread."""
     request = _parse_review(msgspec.json.decode(body))
     try:
         converted = [_convert(obj, request.api_version, converter) for obj in request.objects]
@@ -217,7 +217,7 @@ class ConversionWebhook:
 
     kinds: tuple[ConvertedKind, ...]
     versions: Mapping[tuple[str, str], str]
-    """API version for contract v1beta1 of each kind in this repository, by group and kind."""
+    """Each repository kind's API version for contract v1beta1, keyed by group and kind."""
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
         """Create the conversion webhook for one manager."""
@@ -226,7 +226,7 @@ class ConversionWebhook:
         )
 
     def converted(self, obj: JSON, api_version: str) -> JSON | None:
-        """Return the object in another version; None if this provider does not convert it."""
+        """Return the object in another version, or None if this provider does not convert it."""
         try:
             # Offline, only the versions of this repository are known, which suffices for its own
             # kinds.
@@ -260,7 +260,7 @@ class ConversionWebhookGroup(WebhookGroup):
         self._converting = asyncio.Lock()
         self._clock = clock
         self._began: float | None = None
-        """When the conversion in the thread began; None if there is none."""
+        """When the conversion in the thread began, or None if there is none."""
 
     @property
     def healthy(self) -> bool:
@@ -269,7 +269,7 @@ class ConversionWebhookGroup(WebhookGroup):
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """Return the handler by path; there is only one path, which all CRDs name."""
+        """Return the handler, keyed by the only URL path, which all CRDs name."""
         return {PATH: self._review}
 
     async def _review(self, request: Request) -> Response:
@@ -332,8 +332,8 @@ class ConversionWebhookGroup(WebhookGroup):
         """Read the versions of all kinds from the labels of CRDs (GEN-01).
 
         A single listing serves all objects of a review, whatever they refer to, and all reviews
-        that wait for it.  Returns the error if versions cannot be read; the previous ones then
-        remain in use.
+        that wait for it. Returns the error if versions cannot be read, in which case the previous
+        ones stay in use.
         """
         # Reviews arrive in bursts, and each of them would otherwise list all CRDs.
         async with self._reading:

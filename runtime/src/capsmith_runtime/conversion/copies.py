@@ -1,4 +1,4 @@
-"""Copies of fields between the types of two API versions, for the author's functions."""
+"""Copies fields between the types of two API versions, for the author's functions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 def copy_fields(source: object, cls: type[T]) -> T:
-    """Return an instance of the dataclass ``cls`` with the fields that ``source`` has, too.
+    """Return an instance of the dataclass ``cls`` with the fields that it shares with ``source``.
 
-    ``source`` is an instance of another version's class, or None, which has no fields.  Objects in
-    fields, lists and maps are copied in the same way.  Optional fields are left out if ``source``
-    lacks them or has another type.  Lists, maps and objects that only ``cls`` requires are empty.
+    ``source`` is an instance of another version's class, or None, which has no fields. Objects in
+    fields, lists and maps are copied the same way. Optional fields are left out if ``source`` lacks
+    them or has another type. Lists, maps and objects that only ``cls`` requires are empty.
 
     Raises DecodingError for other required fields that ``source`` lacks or has with another type.
     """
@@ -65,7 +65,7 @@ def _read_hints(cls: Any) -> Mapping[str, Any]:
 
 
 def _empty(hint: Any) -> Any:
-    """Return the empty value, as JSON, of a type that has one; otherwise None."""
+    """Return the empty value, as JSON, of a type that has one, otherwise None."""
     if typing.get_origin(hint) is tuple:
         return []
     return {} if is_dataclass(hint) or typing.get_origin(hint) is Mapping else None

@@ -1,8 +1,8 @@
 """The author's fields of a kind, which can differ between an API version and the hub.
 
-The hub is the storage version. Fields of the same name and type are copied, and functions that the
-author writes fill the others. An annotation keeps the values that have no place in the other
-version (CRD-15).
+The hub is the storage version. Fields with the same name and type are copied, and the author's
+functions set the others. An annotation keeps the values that have no place in the other version
+(CRD-15).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Report = Callable[[Exception], None]
 
 
 class AuthorFunctionError(Exception):
-    """Raised if a function of the author failed; the message names the function and the cause."""
+    """Raised if an author function failed; the message names the function and the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ class PartFields:
 
     path: Path
     spoke: type[Any] | None = None
-    """Dataclass of all author fields in the version; None if there are none."""
+    """Dataclass of all author fields in the version, or None if there are none."""
     hub: type[Any] | None = None
     spoke_keys: frozenset[str] = frozenset()
-    """Names of the version's fields without a hub field of the same name and type."""
+    """Names of the version's fields that have no hub field with the same name and type."""
     hub_keys: frozenset[str] = frozenset()
-    """Names of the hub's fields without a version field of the same name and type."""
+    """Names of the hub's fields that have no version field with the same name and type."""
     to_hub: Callable[[Any], Any] | None = None
-    """Function that computes the hub's fields from the version's; None if there are none."""
+    """Function that computes the hub's fields from the version's, or None if there are none."""
     from_hub: Callable[[Any], Any] | None = None
 
     def convert(self, data: Data, *, to_hub: bool, report: Report | None = None) -> None:

@@ -56,7 +56,7 @@ def _restore_object(original: Any, expected: Any, current: Any) -> Data:
 
 
 def _by_type(value: Any) -> Data | None:
-    """Return conditions by type; None if ``value`` is not a list of conditions."""
+    """Return conditions by type, or None if ``value`` is not a list of conditions."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         return None
     by_type = {each["type"]: each for each in value if isinstance(each.get("type"), str)}
@@ -92,7 +92,7 @@ class StoredData:
 
 
 def encode_stored(stored: Sequence[StoredData]) -> str:
-    """Return the annotation's value: the first entry, with any further ones nested in it."""
+    """Return the annotation's value, in which further entries are nested in the first one."""
     first, *others = ({"apiVersion": each.api_version, **each.data} for each in stored)
     if others:
         first[_OTHERS] = others
@@ -100,7 +100,7 @@ def encode_stored(stored: Sequence[StoredData]) -> str:
 
 
 def decode_stored(text: Any) -> tuple[StoredData, ...]:
-    """Return the entries of an annotation; empty if it has another format."""
+    """Return the entries of an annotation, or an empty tuple if it has another format."""
     try:
         first = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -143,7 +143,7 @@ class ConversionError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertedKind:
-    """A kind whose API versions follow different contracts or have different fields."""
+    """A kind whose API versions follow different contract versions or have different fields."""
 
     group: str
     kind: str
@@ -151,7 +151,7 @@ class ConvertedKind:
     """The contract whose format each API version has."""
     changes: tuple[Change, ...]
     hub: str = ""
-    """The storage version; empty if the author's fields are the same in all versions."""
+    """The storage version, or empty if the author's fields are the same in all versions."""
     fields: Mapping[str, VersionFields] = field(default_factory=dict)
     """The versions whose fields differ from the hub's, with the differences."""
 
@@ -163,7 +163,7 @@ class ConvertedKind:
 class Converter:
     """Converts objects of some kinds between their API versions.
 
-    If the conversion of a single object fails, the API server fails a list of all namespaces.
+    If the conversion of a single object fails, the API server fails a list across all namespaces.
     Therefore, if ``report`` is set, an author's function may fail when it converts from the hub, as
     for a list: its fields are left out, and the annotation keeps the hub's fields. A function that
     converts to the hub, as for a create, can reject an object.

@@ -1,4 +1,4 @@
-"""Conversion of spec and status between contract formats; unsupported fields are left out."""
+"""Converts spec and status between contract formats, leaving out unsupported fields."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Change:
     """A difference between the two formats of a kind."""
 
     old: Path
-    """The path in contract v1beta1; empty if v1beta1 has no such field."""
+    """The path in contract v1beta1, or empty if v1beta1 has no such field."""
     new: Path
-    """The path in contract v1beta2; empty if v1beta2 has no such field."""
+    """The path in contract v1beta2, or empty if v1beta2 has no such field."""
     conversion: str = "as-is"
     stays: bool = False
     """Whether contract v1beta2 keeps the old field in addition to the new one."""

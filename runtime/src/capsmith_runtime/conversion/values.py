@@ -1,4 +1,4 @@
-"""Conversion of single values between the formats of contract v1beta1 and v1beta2.
+"""Converts single values between the formats of contract v1beta1 and v1beta2.
 
 MISSING means that the other format has no such field. No function raises: invalid values are
 returned unchanged, and the API server's validation rejects them.
@@ -53,7 +53,7 @@ def _copy(value: Any) -> Any:
 
 
 def get_value(data: Data, path: Path) -> Any:
-    """Return the value at ``path``; MISSING if there is none."""
+    """Return the value at ``path``, or MISSING if there is none."""
     value: Any = data
     for key in path:
         if not isinstance(value, dict) or key not in value:
@@ -109,14 +109,14 @@ _OLD_MESSAGE: Final = 10240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueContext:
-    """The parts of the object and the cluster that conversions of single values need."""
+    """Data about the object and the cluster that single values' conversions need."""
 
     status: Data
     """The status of the same object."""
     namespace: str = ""
     """The namespace of the object."""
     versions: Callable[[str, str], str] = lambda group, kind: ""
-    """Function that returns a kind's API version for contract v1beta1; empty if it is unknown."""
+    """Function that returns a kind's API version for contract v1beta1, empty if it is unknown."""
 
 
 Function = Callable[[Any, ValueContext], Any]
@@ -165,7 +165,7 @@ def drop_empty_text(value: Any, context: ValueContext) -> Any:
 
 
 def drop_zeros(value: Any, context: ValueContext) -> Any:
-    """Return the object without fields that are null, false, 0 or empty; MISSING if none are left.
+    """Return the object without fields that are null, false, 0 or empty, or MISSING if none remain.
 
     Null becomes MISSING as well; other values that are not objects are returned unchanged.
     """
@@ -300,7 +300,7 @@ def convert_to_seconds(value: Any, context: ValueContext) -> Any:
 
 
 def convert_to_duration(value: Any, context: ValueContext) -> Any:
-    """Return seconds as a duration string (CP-15); MISSING if they are not an integer ≥ 0."""
+    """Return seconds as a duration string (CP-15), or MISSING if they are not an integer ≥ 0."""
     return times.format_seconds(value) if isinstance(value, int) and value >= 0 else MISSING
 
 
@@ -328,4 +328,4 @@ CONVERSIONS: Final[Mapping[str, Conversion]] = {
     "complement": Conversion(compute_complement, compute_complement),
     "none": Conversion(drop_value, drop_value),
 }
-"""Conversions by their name in the contract data."""
+"""Conversions, keyed by their name in the contract data."""

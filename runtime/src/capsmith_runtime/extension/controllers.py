@@ -43,9 +43,9 @@ class Registration:
     service: str
     """Name of the Service for the extension, in the extension's own namespace."""
     role: str
-    """Name of the manager's ClusterRole, which is the owner of the ExtensionConfig."""
+    """Name of the manager's ClusterRole, which owns the ExtensionConfig."""
     url: str = ""
-    """URL of an extension that runs outside the cluster; empty to use the Service."""
+    """URL of an extension that runs outside the cluster, or an empty string to use the Service."""
 
 
 class NotServedError(Exception):
@@ -88,8 +88,8 @@ def build_extension_config(
 ) -> JSON:
     """Create the ExtensionConfig with which core finds and trusts the extension.
 
-    ``ca_bundle`` may be empty if core trusts the issuer already.  The watch filter and the
-    namespace of ``scope`` limit the Clusters for which core calls the extension.
+    ``ca_bundle`` may be empty if core already trusts the issuer. The watch filter and the namespace
+    of ``scope`` limit the Clusters for which core calls the extension.
     """
     service = {"namespace": scope.own_namespace, "name": registration.service}
     client: JSON = {"url": registration.url} if registration.url else {"service": service}
@@ -112,7 +112,7 @@ def build_extension_config(
 
 
 def _namespace_selector(scope: WatchScope) -> JSON:
-    """Return the selector of the namespaces in scope; empty if all are."""
+    """Return the selector of the namespaces in scope, or an empty object if all are."""
     label = "kubernetes.io/metadata.name"
     if len(scope.namespaces) == 1:
         return {"matchLabels": {label: scope.namespaces[0]}}
@@ -126,7 +126,7 @@ def _namespace_selector(scope: WatchScope) -> JSON:
 
 
 async def _owner_reference(client: KubeClient, name: str) -> JSON | None:
-    """Return the owner reference to a ClusterRole; None if the ClusterRole does not exist.
+    """Return the owner reference to a ClusterRole, or None if the ClusterRole does not exist.
 
     An extension that runs outside the cluster has none.
     """
@@ -184,7 +184,7 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def port(self) -> int:
-        """Return the port that the server listens on; 0 if it is not listening."""
+        """Return the port that the server listens on, or 0 if it is not listening."""
         return self._server.port
 
     @property
@@ -198,7 +198,7 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether each hook still has a usable thread: one that has not hung for minutes."""
+        """Return whether each hook still has a usable thread, which has not hung for minutes."""
         return self._dispatcher is None or self._dispatcher.is_healthy
 
     @property
@@ -242,7 +242,7 @@ class RuntimeExtensionGroup(ControllerGroup):
         return [handler for handler in self._handlers if not handler.since_v1beta2]
 
     async def _register(self) -> float:
-        """Apply the ExtensionConfig; return the seconds until the next registration."""
+        """Apply the ExtensionConfig, and return the seconds until the next registration."""
         client, name = self._caches.client, self._registration.name
         try:
             await register(client, self._registration, self._caches.scope, self._server.ca_bundle)

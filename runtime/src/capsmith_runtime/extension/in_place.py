@@ -52,7 +52,7 @@ class CanUpdateRequest:
     """
 
     settings: Mapping[str, str]
-    """The settings in the ExtensionConfig, as strings by name."""
+    """The ExtensionConfig's settings, as strings keyed by name."""
     current: MachineObjects
     """The objects in the state in which the machine was created or last updated."""
     desired: MachineObjects
@@ -72,7 +72,7 @@ class UpdateMachineRequest:
     """Request to update a running machine; core calls again until the update is complete."""
 
     settings: Mapping[str, str]
-    """The settings of the ExtensionConfig."""
+    """The ExtensionConfig's settings."""
     desired: MachineObjects
     """The desired objects."""
 

@@ -28,7 +28,7 @@ class ClusterRequest:
     """Request about a Cluster that will be created, initialized, upgraded or deleted."""
 
     settings: Mapping[str, str]
-    """The settings of the ExtensionConfig."""
+    """The ExtensionConfig's settings."""
     cluster: TopologyCluster
     """The Cluster, without its status."""
 
@@ -42,9 +42,9 @@ class BeforeUpgradeRequest(ClusterRequest):
     to_version: str
     """The Kubernetes version after the upgrade that this request precedes."""
     control_plane_upgrades: Sequence[str]
-    """Kubernetes versions of the control plane's remaining steps; empty before core v1.12."""
+    """Kubernetes versions of the control plane's remaining steps, or empty before core v1.12."""
     workers_upgrades: Sequence[str]
-    """Kubernetes versions of the workers' remaining steps; empty before core v1.12."""
+    """Kubernetes versions of the workers' remaining steps, or empty before core v1.12."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class AfterUpgradeRequest(ClusterRequest):
     version: str
     """The Kubernetes version after the upgrade."""
     control_plane_upgrades: Sequence[str]
-    """Kubernetes versions of the control plane's remaining steps; empty before core v1.12."""
+    """Kubernetes versions of the control plane's remaining steps, or empty before core v1.12."""
     workers_upgrades: Sequence[str]
-    """Kubernetes versions of the workers' remaining steps; empty before core v1.12."""
+    """Kubernetes versions of the workers' remaining steps, or empty before core v1.12."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class UpgradePlanRequest(ClusterRequest):
     from_control_plane_version: str
     """The current Kubernetes version of the control plane."""
     from_workers_version: str
-    """The oldest Kubernetes version among all workers; empty if there are no workers."""
+    """The oldest Kubernetes version among all workers, or empty if there are no workers."""
     to_version: str
     """The Kubernetes version at the end of the upgrade."""
 

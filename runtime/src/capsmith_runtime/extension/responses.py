@@ -29,7 +29,7 @@ class Proceed:
     """Lets core continue; as the result of UpdateMachine, reports that the update is complete."""
 
     message: str = ""
-    """Message for users; empty for no message."""
+    """Message for users, or an empty string for no message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class UpgradePlan:
     control_plane: Sequence[str]
     """Versions of the control plane in ascending order; the last one is the target version."""
     workers: Sequence[str] = ()
-    """Versions of the workers in ascending order; empty to let core take the shortest path.
+    """Versions of the workers in ascending order, or empty to let core take the shortest path.
 
     The version skew policy limits which paths are possible.
     """
@@ -82,8 +82,8 @@ class UpgradePlan:
 class InPlace:
     """The changes that can be made to a running machine, as JSON pointers into its objects.
 
-    A pointer also covers everything below it.  If any change is in the response of no extension,
-    core replaces the machine.
+    A pointer also covers everything below it. If a change is in no extension's response, core
+    replaces the machine.
     """
 
     machine: Sequence[str] = ()

@@ -82,7 +82,7 @@ class _Topology:
     """All templates, in the order of the request."""
 
     def of(self, kind: str = "", *, group: str = "", holder: str = "") -> Iterator[Template]:
-        """Yield the templates of a kind, an API group and a kind of holder; empty matches any."""
+        """Yield templates with this kind, group and holder kind; an empty string matches any."""
         for template in self.templates:
             if (
                 kind in ("", template.kind)

@@ -16,7 +16,7 @@ BUILTIN = "builtin"
 
 
 class Variables(Mapping[str, Any]):
-    """Values by variable name; core adds ``builtin`` with names, versions and replicas."""
+    """Values, keyed by variable name; core adds ``builtin`` with names, versions and replicas."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -34,7 +34,7 @@ class Variables(Mapping[str, Any]):
         return f"Variables({self._values!r})"
 
     def value(self, name: str, kind: type[T]) -> T | None:
-        """Return a variable as ``str``, ``int``, ``bool`` or a dataclass; None if it is unset.
+        """Return a variable as ``str``, ``int``, ``bool`` or a dataclass, or None if it is unset.
 
         Raises DecodingError for a value of another type; the hook then fails with this error.
         """
@@ -42,7 +42,7 @@ class Variables(Mapping[str, Any]):
         return None if value is None else decode(kind, value, f"variable {name}")
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return a variable's value as an untyped mapping; empty if the variable is unset.
+        """Return a variable's value as an untyped mapping, or empty if the variable is unset.
 
         Raises DecodingError if the value is not an object; the hook then fails with this error.
         """

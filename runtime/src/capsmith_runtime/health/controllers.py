@@ -50,7 +50,7 @@ class LivenessCheck(PeriodicCheck):
 
 
 class HealthCheckGroup(ControllerGroup):
-    """The checks of one manager."""
+    """One manager's health checks."""
 
     def __init__(self, checks: HealthChecks) -> None:
         self._liveness = LivenessCheck(checks)
@@ -68,13 +68,13 @@ class HealthCheckGroup(ControllerGroup):
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Return the task of the liveness check."""
+        """Return the task that runs the liveness check."""
         return (self._liveness.run,)
 
 
 @dataclass(frozen=True, slots=True)
 class HealthCheckFactory:
-    """Creates the checks of a manager from the author's class."""
+    """Creates a manager's health checks from the author's class."""
 
     checks: type[HealthChecks]
 

@@ -1,4 +1,4 @@
-"""Caches of identities, of the namespaces that they allow, and of their Secrets and users."""
+"""Caches for identities, the namespaces that they allow, their Secrets and their users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_IDENTITY: Final = "identity"
 BY_SOURCE: Final = "source"
 
 FindDefault = Callable[[Cluster], Object | Waiting | None]
-"""Function that returns the identity reference of a Cluster's infrastructure.
+"""Function that returns a Cluster's infrastructure's reference to an identity.
 
 The reference is empty if it has none.  Returns None if another provider manages the infrastructure,
 and Waiting if it does not exist yet.
@@ -30,7 +30,7 @@ and Waiting if it does not exist yet.
 
 
 class IdentityCaches:
-    """Caches of identities and their Secrets, and the informers of the kinds that use them."""
+    """Caches for identities and their Secrets, and the informers for the kinds that use them."""
 
     def __init__(self, core: Caches, kinds: Sequence[IdentityKind]) -> None:
         self.core = core
@@ -51,9 +51,9 @@ class IdentityCaches:
             self.namespaces = core.informer(NAMESPACE, Selection())
         self.secrets = IdentitySecrets(core, kinds)
         self.users: list[Informer] = []
-        """Informers of the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
+        """Informers for the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
         self.recorded_users: list[Informer] = []
-        """Informers of kinds that record the identity of their cluster, also with BY_IDENTITY."""
+        """Informers for kinds that record the identity of their cluster, also with BY_IDENTITY."""
         self.enqueuers: dict[str, Callable[[JSON], None]] = {}
         """Functions by kind that enqueue a user of an identity; other kinds are enqueued by key."""
         self.overriding: set[str] = set()
@@ -61,13 +61,13 @@ class IdentityCaches:
         self.find_default: FindDefault = lambda cluster: None
 
     def find_override(self, obj: JSON) -> Object:
-        """Return the reference that overrides the cluster's identity; empty if there is none."""
+        """Return the reference that overrides the cluster's identity, or empty if there is none."""
         return references.read_reference(obj) if obj["kind"] in self.overriding else {}
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
         """Return the annotation with the identity that an object of a Cluster uses.
 
-        Empty if there are no identities, or the identity is not known yet.
+        The mapping is empty if there are no identities, or if the identity is not known yet.
         """
         reference = (self.find_override(obj) or self.find_default(cluster)) if self.kinds else None
         if reference is None or isinstance(reference, Waiting):
@@ -75,7 +75,7 @@ class IdentityCaches:
         return references.create_record(obj, reference)
 
     def find_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key of the identity to which an object refers."""
+        """Yield the BY_IDENTITY index key of the identity that an object refers to."""
         return references.find_keys(self.kinds, references.read_reference(obj), obj)
 
     def find_recorded_keys(self, obj: JSON) -> Iterable[str]:
@@ -94,7 +94,7 @@ class IdentityCaches:
         return references.find_source_keys(self.kinds, identity)
 
     def find_chain(self, identity: str) -> list[str]:
-        """Return the index keys of an identity and of all those from which it is derived."""
+        """Return the index keys of an identity and all its direct and indirect sources."""
 
         def find_sources(value: str) -> Iterable[str]:
             kind, key = references.split_value(value)
@@ -104,7 +104,7 @@ class IdentityCaches:
         return _collect(identity, find_sources)
 
     def find_derived(self, identity: str) -> list[str]:
-        """Return the index keys of an identity and of all those that are derived from it."""
+        """Return the index keys of an identity and all identities derived from it."""
 
         def find_next(value: str) -> Iterable[str]:
             for kind, informer in self.identities.items():
@@ -116,7 +116,7 @@ class IdentityCaches:
     def find_kinds_using(self, identity: str) -> list[str]:
         """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key.
 
-        They also use the identities from which theirs is derived.
+        An object also uses the identities from which its own is derived.
         """
         informers = (*self.users, *self.recorded_users)
         values = self.find_derived(identity)
@@ -138,7 +138,7 @@ class IdentityCaches:
         )
 
     def find_namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
-        """Return the labels of a namespace; None if it is not cached."""
+        """Return the labels of a namespace, or None if it is not cached."""
         obj = self.namespaces.get(NamespacedName("", namespace)) if self.namespaces else None
         return metadata.labels(obj) if obj is not None else None
 

@@ -1,4 +1,4 @@
-"""The controllers of identities, and the source of credentials for all groups of a manager."""
+"""A manager's identity controllers, and the source of credentials for all of its groups."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class IdentityGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of identities, Secrets and namespaces."""
+        """Return the informers for identities, Secrets and namespaces."""
         return self._caches.informers
 
     @property
     def credentials(self) -> CredentialsSource | None:
-        """Return the source of credentials; None if there are no kinds of identities."""
+        """Return the source of credentials, or None if there are no kinds of identities."""
         return self if self._caches.kinds else None
 
     def add_users(
@@ -70,11 +70,11 @@ class IdentityGroup(ControllerGroup):
             caches.enqueuers[kind] = enqueue
 
     async def read(self, obj: JSON) -> Credentials | Waiting:
-        """Return the credentials of the identity to which an object refers."""
+        """Return the credentials of the identity that an object refers to."""
         return await self._resolver.of_object(obj)
 
     async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
-        """Return the credentials of an object's own identity, or else of its Cluster's identity."""
+        """Return the credentials of an object's own identity, or else its Cluster's."""
         return await self._resolver.of_member(obj, cluster)
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
@@ -82,7 +82,7 @@ class IdentityGroup(ControllerGroup):
         return self._caches.build_record(obj, cluster)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the name and the reconcile function of each kind."""
+        """Yield each kind's name and reconcile function."""
         for kind in self._caches.kinds:
             controller = IdentityController(kind, self._caches, self._resolver, self._context)
             yield kind.resource.kind, controller.reconcile

@@ -1,4 +1,4 @@
-"""Descriptions of the kinds of identities."""
+"""Descriptions of identity kinds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class IdentityKind:
     """Kinds of the identities from which an identity may be derived; see ``sourceIdentityRef``."""
 
     def select_sources(self, kinds: Iterable[IdentityKind]) -> tuple[IdentityKind, ...]:
-        """Return those of ``kinds`` from which an identity of this kind may be derived."""
+        """Return the ``kinds`` from which an identity of this kind may be derived."""
         return tuple(each for each in kinds if each.resource.kind in self.sources)
 
     def find_in(self, name: str, user: Object) -> NamespacedName:

@@ -1,8 +1,8 @@
 """References to identities: in the spec of an object, or recorded in its metadata.
 
-Machines and pools use the identity of their infrastructure cluster.  If a tool deletes all objects
-of a cluster together, the infrastructure cluster may be gone first.  The record then still names
-the credentials with which a machine's infrastructure can be deleted.
+Machines and pools use the identity of their infrastructure cluster. If a tool deletes all of a
+cluster's objects together, the infrastructure cluster may be gone first. In that case, the record
+still names the credentials for deleting a machine's infrastructure.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 
 SOURCE_REF: Final = "sourceIdentityRef"
-"""Field of the spec of an identity that names the one from which it is derived."""
+"""Field of an identity's spec that names the identity from which it is derived."""
 
 
 def read_reference(obj: JSON) -> Object:
-    """Return an object's identity reference; empty if it has none."""
+    """Return an object's identity reference, or an empty object if it has none."""
     return metadata.mapping(obj, "spec", "identityRef")
 
 
 def read_source(kind: IdentityKind, identity: JSON) -> Object:
-    """Return an identity's reference to its source identity; empty if ``kind`` has no sources."""
+    """Return an identity's reference to its source identity, empty if ``kind`` has no sources."""
     return metadata.mapping(identity, "spec", SOURCE_REF) if kind.sources else {}
 
 
@@ -46,13 +46,13 @@ def find_source_keys(kinds: Iterable[IdentityKind], identity: JSON) -> Iterator[
 
 
 def find_kind(kinds: Iterable[IdentityKind], reference: Object) -> IdentityKind | None:
-    """Return the kind of identity that ``reference`` names; None if it is not among ``kinds``."""
+    """Return the kind of identity that ``reference`` names, or None if ``kinds`` lacks it."""
     name = metadata.text(reference, "kind")
     return next((kind for kind in kinds if kind.resource.kind == name), None)
 
 
 def find_keys(kinds: Iterable[IdentityKind], reference: Object, user: JSON) -> Iterator[str]:
-    """Yield the index key of the identity to which an object refers; nothing if there is none.
+    """Yield the index key of the identity that an object refers to, if there is one.
 
     ``user`` is the object, and ``reference`` is its reference to the identity.
     """
@@ -92,7 +92,7 @@ def create_record(obj: JSON, reference: Object) -> Mapping[str, str]:
 
 
 def create_sources_record(identity: JSON, sources: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """Return name and value of the annotation that records the chain of an identity.
+    """Return the name and value of the annotation that records an identity's sources.
 
     ``sources`` are the kinds and names of all identities from which it is derived.
     """

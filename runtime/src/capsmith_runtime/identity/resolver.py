@@ -16,7 +16,7 @@ from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import Credentials
 
 MAX_CHAIN: Final = 8
-"""Maximum number of identities of which each is derived from the next."""
+"""Maximum length of a chain of identities, each of which is derived from the next."""
 _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
 
 
@@ -31,7 +31,7 @@ class _Link(NamedTuple):
 
 
 class CredentialsResolver:
-    """Resolves identities and reads their Secrets; returns Waiting if either is missing."""
+    """Resolves identities and reads their Secrets, or returns Waiting if either is missing."""
 
     def __init__(self, caches: IdentityCaches) -> None:
         self._caches = caches
@@ -49,8 +49,8 @@ class CredentialsResolver:
     async def of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
         """Return the credentials for an object that belongs to a Cluster.
 
-        The object's own identity takes precedence over that of the Cluster's infrastructure.  If
-        the infrastructure is gone, the identity that the object has recorded is used.
+        The object's own identity takes precedence over that of the Cluster's infrastructure. If the
+        infrastructure is gone, the identity recorded on the object is used.
         """
         own = self._caches.find_override(obj)
         if own:
@@ -68,7 +68,7 @@ class CredentialsResolver:
         return bool(self._caches.find_override(obj))
 
     async def of_override(self, obj: JSON) -> Credentials | Waiting:
-        """Return the credentials of a machine's or pool's own identity; empty if it has none."""
+        """Return the credentials of a machine's or pool's own identity, or empty if it has none."""
         return await self._of_reference(self._caches.find_override(obj), obj)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
@@ -199,7 +199,7 @@ class CredentialsResolver:
         return credentials
 
     def secret_of(self, kind: IdentityKind, identity: JSON) -> JSON | None:
-        """Return the metadata of an identity's Secret; None if the Secret does not exist."""
+        """Return the metadata of an identity's Secret, or None if the Secret does not exist."""
         key = self._secret_key(kind, identity)
         return self._caches.secrets.find(key, namespaced=kind.resource.namespaced)
 

@@ -1,4 +1,4 @@
-"""Secrets of identities, watched without their data and read by name when needed.
+"""Identities' Secrets, watched without their data and read by name when needed.
 
 The manager may be allowed to read the Secrets of all namespaces.  It neither receives nor keeps the
 data of Secrets that no identity names, so its memory use does not depend on what tenants create.
@@ -44,7 +44,7 @@ _INDEXES: Final = {BY_OWNER: owner_uids, BY_FINALIZER: _finalizers}
 
 
 class _Content(NamedTuple):
-    """The values of one version of a Secret."""
+    """The values in one version of a Secret."""
 
     uid: str
     version: int
@@ -92,14 +92,14 @@ class IdentitySecrets:
         self._handler = handler
 
     def find(self, key: NamespacedName, *, namespaced: bool) -> JSON | None:
-        """Return the metadata of a Secret from the cache; None if it is not cached.
+        """Return the metadata of a Secret from the cache, or None if it is not cached.
 
         ``namespaced`` is true for the Secrets of namespaced identities.
         """
         return self.informers[namespaced].get(key)
 
     async def read(self, key: NamespacedName, *, namespaced: bool) -> Mapping[str, str] | None:
-        """Return the data of a Secret as strings, at least as recent as the cached version.
+        """Return a Secret's data as strings, at least as recent as the cached version.
 
         Returns None if the Secret does not exist or is not cached yet.  ``namespaced`` is true for
         the Secrets of namespaced identities.  Raises ValueError if a value is not base64 or not
@@ -153,7 +153,7 @@ class IdentitySecrets:
 
 
 def decode_secret(secret: Object) -> dict[str, str]:
-    """Return the data of a Secret as strings.
+    """Return a Secret's data as strings.
 
     Raises ValueError if a value is not base64 or not UTF-8.
     """

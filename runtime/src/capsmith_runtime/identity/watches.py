@@ -1,7 +1,7 @@
-"""Watches of identities: which changes enqueue the objects that use them.
+"""Watches for identities: which changes enqueue the objects that use them.
 
 A change to an identity, its Secret or the labels of a namespace enqueues the users of the identity.
-The first user of an identity and the last one enqueue the identity, which has its finalizer exactly
+An identity's first user and its last one enqueue the identity, which has its finalizer exactly
 while it is in use.
 """
 
@@ -22,7 +22,7 @@ from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 
 
 class IdentityWatches:
-    """Connects the informers of identities, Secrets and users to the work queues."""
+    """Connects the informers for identities, Secrets and users to the work queues."""
 
     def __init__(self, caches: IdentityCaches, queues: Queues) -> None:
         self._caches = caches

@@ -1,4 +1,4 @@
-"""The author's API of infrastructure clusters and machines: scopes, results and reconcilers."""
+"""The author's API for infrastructure clusters and machines: scopes, results and reconcilers."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ClaimedAddress:
-    """An address from an IP pool that was allocated for a machine (IP-12)."""
+    """An address that an IP pool allocated for a machine (IP-12)."""
 
     address: str
     """The IP address, as a string without the prefix length."""
     prefix: int
     """Prefix length of the address's network, such as 24."""
     gateway: str | None
-    """The pool's gateway; None if the pool has none."""
+    """The pool's gateway, or None if the pool has none."""
     pool: str
     """Name of the pool that the address was allocated from."""
 
@@ -59,9 +59,9 @@ class InfraClusterView:
     name: str
     namespace: str
     external_id: str
-    """External id of the infrastructure cluster, the same as its own reconciler receives."""
+    """The infrastructure cluster's external id, which its own reconciler also receives."""
     control_plane_endpoint: Endpoint | None
-    """The endpoint in the infrastructure cluster's spec; None until it is set."""
+    """The endpoint in the infrastructure cluster's spec, or None until it is set."""
     raw_spec: Mapping[str, Any]
     """The infrastructure cluster's spec as JSON; the method ``spec`` returns it typed."""
     raw_status: Mapping[str, Any] = field(default_factory=dict)
@@ -91,26 +91,26 @@ class InfraClusterView:
 
 
 class WatchedMachines(Enum):
-    """Selects the machines that are in an infrastructure cluster's scope and reconcile it."""
+    """Selects the machines in an infrastructure cluster's scope, whose changes reconcile it."""
 
     NONE = "none"
     """No machines; the default."""
     CONTROL_PLANE = "control-plane"
-    """The machines of the control plane."""
+    """The control plane's machines."""
     ALL = "all"
-    """All machines, including those of machine pools with Machines."""
+    """All machines, including those in machine pools with Machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfraMachineView:
-    """Read-only view of a machine, for the reconciler of its infrastructure cluster."""
+    """Read-only view of a machine for its infrastructure cluster's reconciler."""
 
     name: str
     namespace: str
     external_id: str
-    """External id of the machine, the same as its own reconciler receives."""
+    """The machine's external id, which its own reconciler also receives."""
     provider_id: str | None = None
-    """The machine's provider id; None until its reconciler has returned one."""
+    """The machine's provider id, or None until its reconciler has returned one."""
     is_provisioned: bool = False
     """Whether the machine's reconciler has returned a state since the object was created or moved.
     """
@@ -119,7 +119,7 @@ class InfraMachineView:
     is_control_plane: bool = False
     """Whether the machine belongs to the control plane."""
     deleting: bool = False
-    """Whether the deletion of the machine has started; its server may still exist."""
+    """Whether the machine is being deleted; its server may still exist."""
     raw_spec: Mapping[str, Any] = field(default_factory=dict)
     """The machine's spec as JSON; the method ``spec`` returns it typed."""
     raw_status: Mapping[str, Any] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class _HasInfraCluster(Protocol):
 
 
 class InfraClusterUser:
-    """A scope of an object that uses the infrastructure cluster of its Cluster."""
+    """A scope for an object that uses its Cluster's infrastructure cluster."""
 
     def require_infra_cluster(self: _HasInfraCluster) -> InfraClusterView:
         """Return ``infra_cluster``.
@@ -202,7 +202,7 @@ class InfraScope(OwnerScope, Generic[Spec]):
     cluster: Cluster
     """The Cluster that the object belongs to."""
     credentials: Credentials = field(repr=False)
-    """Content of the identity's Secret; empty if the cluster uses no identity."""
+    """Content of the identity's Secret, or empty if the cluster uses no identity."""
 
     def _session_credentials(self) -> Credentials:
         return self.credentials
@@ -224,7 +224,7 @@ class InfraClusterScope(InfraScope[Spec]):
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
-    """Client of the workload cluster, for kinds with the feature ``workloadClient``.
+    """Workload cluster client, for kinds with the feature ``workloadClient``.
 
     Its methods raise NotAvailableError until ``cluster.control_plane_initialized`` is true.  Check
     that attribute first if a control plane machine would otherwise wait for itself.
@@ -239,14 +239,14 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
     machine: Machine
     """The Machine that owns the infrastructure machine."""
     infra_cluster: InfraClusterView | None
-    """The machine's infrastructure cluster; None if another provider manages it."""
+    """The machine's infrastructure cluster, or None if another provider manages it."""
     provider_id: str | None
-    """The provider id that the reconciler returned earlier; None until the machine is provisioned.
+    """The provider id that the reconciler has returned, or None until the machine is provisioned.
 
     Do not trust it: a user who creates the object can set any provider id.
     """
     failure_domain: str | None
-    """The failure domain in which to create the machine; None if it may be created in any."""
+    """The failure domain in which to create the machine, or None if it may be created in any."""
     is_control_plane: bool
     """Whether the machine belongs to the control plane."""
     is_provisioned: bool = False
@@ -256,7 +256,7 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
-    """Client of the workload cluster, for kinds with the feature ``workloadClient``.
+    """Workload cluster client, for kinds with the feature ``workloadClient``.
 
     Its methods raise NotAvailableError until ``cluster.control_plane_initialized`` is true.  Check
     that attribute first if a control plane machine would otherwise wait for itself.
@@ -273,7 +273,7 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Return the bootstrap data like ``bootstrap_data``, without blocking the event loop."""
+        """Return the bootstrap data without blocking the event loop; see ``bootstrap_data``."""
         return await self._bootstrap()
 
 
@@ -285,7 +285,7 @@ class InfraMachineTemplateScope(OptionalCredentialsScope, InfraClusterUser, Gene
     spec: Spec
     """The spec of machines that are created from the template."""
     cluster: Cluster | None
-    """The Cluster that owns the template; None if no Cluster does, as in a ClusterClass."""
+    """The Cluster that owns the template, or None if no Cluster does, as in a ClusterClass."""
     infra_cluster: InfraClusterView | None
     """The Cluster's infrastructure cluster.
 
@@ -307,13 +307,13 @@ class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
     """
 
     cluster: Cluster | None
-    """The Cluster that owns the object; None if it no longer exists."""
+    """The Cluster that owns the object, or None if it no longer exists."""
     control_plane_endpoint: Endpoint | None
-    """The endpoint in the object's spec; None if it was never set."""
+    """The endpoint in the object's spec, or None if it was never set."""
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
-    """Client of the workload cluster, for kinds with the feature ``workloadClient``.
+    """Workload cluster client, for kinds with the feature ``workloadClient``.
 
     Its methods raise NotAvailableError if the Cluster no longer exists or was never initialized.
     """
@@ -327,13 +327,13 @@ class InfraMachineDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
     """
 
     cluster: Cluster | None
-    """The Cluster that the machine belongs to; None if it no longer exists."""
+    """The Cluster that the machine belongs to, or None if it no longer exists."""
     machine: Machine | None
-    """The Machine that owns the infrastructure machine; None if it no longer exists."""
+    """The Machine that owns the infrastructure machine, or None if it no longer exists."""
     infra_cluster: InfraClusterView | None
-    """The infrastructure cluster; None if it no longer exists or another provider manages it."""
+    """The infrastructure cluster, or None if it no longer exists or another provider manages it."""
     provider_id: str | None
-    """The machine's provider id; None if it was never provisioned.
+    """The machine's provider id, or None if it was never provisioned.
 
     The server may exist even without a provider id, so look it up by external id.  A user can set
     any provider id: delete only the server that has the external id.
@@ -343,7 +343,7 @@ class InfraMachineDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
-    """Client of the workload cluster, for kinds with the feature ``workloadClient``.
+    """Workload cluster client, for kinds with the feature ``workloadClient``.
 
     Its methods raise NotAvailableError if the Cluster no longer exists or was never initialized.
     """
@@ -358,12 +358,12 @@ _QUANTITY: Final = re.compile(
 class InfraClusterState(State):
     """State of a cluster's existing infrastructure.
 
-    After the first state is returned, the cluster counts as provisioned for good.  Report later
-    problems with ``ready=False``, a reason and a message.
+    Once you have returned a state, the cluster stays provisioned. Report later problems with
+    ``ready=False``, a reason and a message.
     """
 
     control_plane_endpoint: Endpoint | None = None
-    """Endpoint of the control plane.  An endpoint that the user has set takes precedence."""
+    """The control plane's endpoint. An endpoint that the user has set takes precedence."""
     failure_domains: Sequence[FailureDomain] = ()
     """The cluster's failure domains: at most 100, with unique names."""
 
@@ -376,8 +376,8 @@ class InfraClusterState(State):
 class InfraMachineState(State):
     """State of an existing machine.
 
-    After the first state is returned, the machine counts as provisioned for good.  Report later
-    problems with ``ready=False``, a reason and a message.
+    Once you have returned a state, the machine stays provisioned. Report later problems with
+    ``ready=False``, a reason and a message.
     """
 
     provider_id: str
@@ -388,7 +388,7 @@ class InfraMachineState(State):
     addresses: Sequence[Address] = ()
     """The machine's addresses, at most 256."""
     failure_domain: str | None = None
-    """The failure domain in which the machine was created; None if it has none."""
+    """The failure domain in which the machine was created, or None if it has none."""
     interruptible: bool = False
     """Whether the infrastructure may delete the machine at any time, as with spot instances."""
 
@@ -406,9 +406,9 @@ class MachineCapacity:
     resources: Mapping[str, str]
     """Amount of each resource as a Kubernetes quantity: ``{"cpu": "4", "memory": "16Gi"}``."""
     architecture: Literal["amd64", "arm64", "s390x", "ppc64le"] | None = None
-    """CPU architecture of the machine; None if unknown."""
+    """The machine's CPU architecture, or None if unknown."""
     operating_system: str | None = None
-    """Operating system of the machine, such as ``linux``; None if unknown."""
+    """The machine's operating system, such as ``linux``, or None if unknown."""
 
     def __post_init__(self) -> None:
         for name, quantity in self.resources.items():
@@ -471,7 +471,7 @@ class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     def capacity(
         self, template: Any
     ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:
-        """Return the capacity of machines created from ``template``; None if unknown.
+        """Return the capacity of machines created from ``template``, or None if unknown.
 
         ``template`` is an ``InfraMachineTemplateScope`` with the kind's spec.  The runtime calls
         this method only for kinds with the feature ``capacity``: once for each template, and again

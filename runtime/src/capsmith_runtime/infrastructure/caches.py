@@ -1,4 +1,4 @@
-"""Caches of the infrastructure kinds, with lookups of related objects."""
+"""Caches for the infrastructure kinds, with lookups of related objects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class InfrastructureKinds:
 
 
 class InfrastructureCaches:
-    """Caches of infrastructure clusters, machines, templates, identities and their Secrets."""
+    """Caches for infrastructure clusters, machines, templates, identities and their Secrets."""
 
     def __init__(self, core: Caches, kinds: InfrastructureKinds) -> None:
         self.core = core
@@ -84,7 +84,7 @@ class InfrastructureCaches:
         }
         self._register_users()
         self.pools: dict[str, Informer] = {}
-        """Informers of machine pools by kind, which their own controllers run."""
+        """Informers for machine pools by kind, which their own controllers run."""
         self.dependents = [
             DependentKind.of_machines(kind, self.machines[kind.resource.kind])
             for kind in kinds.machines
@@ -102,7 +102,7 @@ class InfrastructureCaches:
         self.identity.find_default = self._find_identity
 
     def add_overriding(self, kinds: Iterable[Kind[Any]]) -> None:
-        """Give precedence to identities that machines or pools name, for kinds with the feature."""
+        """Let objects of ``kinds`` with the credentials feature override the cluster's identity."""
         self.identity.overriding.update(
             kind.resource.kind for kind in kinds if CREDENTIALS_FEATURE in kind.features
         )
@@ -110,7 +110,8 @@ class InfrastructureCaches:
     def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
         """Return the annotation that records the identity of a machine or pool.
 
-        Empty if the provider has no identities, or does not manage the Cluster's infrastructure.
+        The mapping is empty if the provider has no identities, or if it does not manage the
+        Cluster's infrastructure.
         """
         return self.identity.build_record(obj, cluster)
 
@@ -125,7 +126,7 @@ class InfrastructureCaches:
         )
 
     def machine_of(self, obj: JSON) -> Machine | None:
-        """Return the Machine that owns an infrastructure machine; None if it is not cached."""
+        """Return the Machine that owns an infrastructure machine, or None if it is not cached."""
         machine = self.core.machine_of(obj)
         if machine is None:
             return None
@@ -153,7 +154,7 @@ class InfrastructureCaches:
         return None
 
     def infra_cluster_of(self, cluster: Cluster) -> JSON | None:
-        """Return a Cluster's infrastructure cluster; None if it is not cached.
+        """Return a Cluster's infrastructure cluster, or None if it is not cached.
 
         Kinds of other providers are never cached.
         """
@@ -174,7 +175,7 @@ class InfrastructureCaches:
         return references.read_reference(infra_cluster)
 
     def orphaned_infra_cluster(self, namespace: str, cluster: str | None) -> JSON | None:
-        """Return the infrastructure cluster of a deleted Cluster; None if it is not cached.
+        """Return the infrastructure cluster of a deleted Cluster, or None if it is not cached.
 
         It is found by its owner reference or by its cluster name label.
         """
@@ -186,7 +187,7 @@ class InfrastructureCaches:
 
 
 def describe_missing(cluster: Cluster, kind: str) -> Waiting:
-    """Return the Waiting for an infrastructure cluster that is not cached."""
+    """Return the Waiting to report while an infrastructure cluster is not cached."""
     message = f"the {kind} of Cluster {cluster.name} does not exist, or is not watched here"
     return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
 

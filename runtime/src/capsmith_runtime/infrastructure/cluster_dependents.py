@@ -71,7 +71,7 @@ class ClusterDependents:
         """
 
     async def find_wait(self, key: NamespacedName, cluster: str | None) -> Waiting | None:
-        """Return Waiting while an infrastructure cluster has dependents; otherwise None.
+        """Return Waiting while an infrastructure cluster has dependents, otherwise None.
 
         An event reports the deletion of the last cached dependent. Dependents that are not cached,
         because they are new or belong to another manager, are listed again after some seconds.

@@ -31,9 +31,9 @@ async def list_machines(
 ) -> tuple[InfraMachineView, ...]:
     """Return the ``watched`` machines of a Cluster from the caches, sorted by kind and name.
 
-    A machine counts only if it has a Machine of this Cluster and if no other object holds its ids.
-    A user may have written the label with the Cluster's name and the ids, and must not be able to
-    make another tenant's server a member of the cluster.
+    A machine counts only if it belongs to a Machine of this Cluster and if no other object holds
+    its ids. Otherwise a user who writes the cluster name label and the ids could make another
+    tenant's server a member of the cluster.
     """
     caches = context.caches
     views: list[InfraMachineView] = []
@@ -87,7 +87,7 @@ def _read_addresses(obj: JSON) -> Iterator[Address]:
 
 
 def select_membership_fields(obj: JSON) -> tuple[object, ...]:
-    """Return the fields of an infrastructure machine whose changes reconcile its cluster."""
+    """Return the infrastructure machine values that reconcile the cluster when they change."""
     status = metadata.mapping(obj, "status")
     return (
         metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL),

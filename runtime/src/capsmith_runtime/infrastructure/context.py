@@ -19,7 +19,7 @@ class InfrastructureContext(ControllerContext):
     credentials: CredentialsResolver
     terminations: TerminationTracker
     workload: WorkloadAccess | None = None
-    """Clients of workload clusters; None if no kind has the feature ``workloadClient``."""
+    """Clients for workload clusters, or None if no kind has the feature ``workloadClient``."""
 
     @classmethod
     def extend(

@@ -1,4 +1,4 @@
-"""The controllers of an infrastructure provider: clusters, machines, pools, identities."""
+"""An infrastructure provider's controllers for clusters, machines, pools and identities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AdditionalGroup = Callable[[InfrastructureContext], ControllerGroup]
 
 
 class TemplateController(Protocol):
-    """Reconciles the templates of one kind of machine."""
+    """Reconciles the templates for one kind of machine."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Reconcile a single machine template."""
@@ -47,7 +47,7 @@ TemplateControllerFactory = Callable[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfrastructureControllers:
-    """Factory for the controllers of an infrastructure provider's kinds."""
+    """Creates the controllers for an infrastructure provider's kinds."""
 
     clusters: tuple[InfraClusterKind, ...] = ()
     machines: tuple[InfraMachineKind, ...] = ()
@@ -58,7 +58,7 @@ class InfrastructureControllers:
     It is None in a repository without pools, which has no copy of that package.
     """
     addresses: AdditionalGroup | None = None
-    """Factory for the controllers of addresses that machines claim: ``machine_addresses``.
+    """Factory for the controllers for addresses that machines claim: ``machine_addresses``.
 
     Required if a kind has the field ``spec.addressesFromPools`` (IP-12).
     """
@@ -109,12 +109,12 @@ class InfrastructureGroup(ControllerGroup):
 
     @property
     def credentials(self) -> CredentialsSource | None:
-        """Return the source of credentials for other groups; None without identities."""
+        """Return the source of credentials for other groups, or None if there are no identities."""
         return self._identities.credentials
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Return the informers of the infrastructure kinds and the optional groups."""
+        """Return the informers for the infrastructure kinds and the optional groups."""
         informers = (informer for group in self._groups for informer in group.informers)
         return (*self._caches.informers, *informers)
 
@@ -130,7 +130,7 @@ class InfrastructureGroup(ControllerGroup):
             group.connect(groups)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the name and the reconcile function of each kind."""
+        """Yield each kind's name and reconcile function."""
         caches, context = self._caches, self._context
         for cluster in caches.kinds.clusters:
             name = cluster.resource.kind

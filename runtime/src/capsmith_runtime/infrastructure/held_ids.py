@@ -25,7 +25,7 @@ _RETRY_SECONDS: Final = 30.0
 
 
 class HeldIds:
-    """Index of the external ids and provider ids of all of an infrastructure provider's objects."""
+    """Index of the external ids and provider ids that an infrastructure provider's objects hold."""
 
     def __init__(self, informers: Iterable[Informer] = ()) -> None:
         """Index the objects of ``informers``; see :meth:`index`."""
@@ -52,7 +52,7 @@ class HeldIds:
             self._informers[_BY_PROVIDER_ID].append(informer)
 
     def find_taken(self, obj: JSON) -> Waiting | None:
-        """Return Waiting if another object holds one of ``obj``'s ids; None if none does."""
+        """Return Waiting if another object holds one of ``obj``'s ids, or None if none does."""
         # External ids first, because the author's code finds infrastructure by them.
         for value in _external_ids(obj):
             if self._is_held_by_another(obj, _BY_EXTERNAL_ID, value):

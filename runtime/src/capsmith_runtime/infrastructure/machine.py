@@ -1,9 +1,9 @@
 """Controller for infrastructure machines: their prerequisites (IM-19) and deletion (IM-25).
 
-A machine without problems costs three writes: finalizer with external id, provider id, and status.
-If the session factory returns an account, recording it costs a fourth write.  The account is
-recorded when nothing is left to wait for, so that an identity can be corrected until something may
-have been created.
+A machine without problems takes three writes: the finalizer together with the external id, the
+provider id, and the status. If the session factory returns an account, recording it takes a fourth
+write. The account is recorded when nothing is left to wait for, so that an identity can be
+corrected until something may have been created.
 """
 
 from __future__ import annotations

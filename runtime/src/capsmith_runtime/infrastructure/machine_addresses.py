@@ -31,7 +31,7 @@ _LONGEST_STEM = 248
 
 
 class MachineAddresses(ControllerGroup):
-    """Manages the claims of all machines and looks up the addresses allocated to them."""
+    """Manages all machines' claims, and looks up the addresses allocated to them."""
 
     def __init__(self, context: InfrastructureContext) -> None:
         core = context.caches.core
@@ -56,7 +56,7 @@ class MachineAddresses(ControllerGroup):
     async def of_machine(
         self, machine: JSON, cluster: Cluster
     ) -> tuple[ClaimedAddress, ...] | Waiting:
-        """Return one address for each pool, in the order of the spec, or Waiting.
+        """Return one address for each pool, in the order in the spec, or Waiting.
 
         All claims are created before Waiting is returned for the first time.
         """

@@ -1,10 +1,9 @@
 """The author's API for machine pools.
 
-There are two types of pools.  A pool without Machines is a single resource of the infrastructure,
-such as a scaling group: the author's reconciler manages it and lists its machines.  A pool with
-Machines consists of the provider's own infrastructure machines, which the runtime creates and
-deletes; the author decides only how many there are, and only while an external autoscaler manages
-the replicas.
+There are two types of pools. A pool without Machines is a single infrastructure resource, such as a
+scaling group: the author's reconciler manages it and lists its machines. A pool with Machines
+consists of the provider's own infrastructure machines, which the runtime creates and deletes; the
+author decides only how many there are, and only while an external autoscaler manages the replicas.
 """
 
 from __future__ import annotations
@@ -46,20 +45,20 @@ class Instance:
     provider_id: str
     """The machine's provider id, identical to the Node's ``spec.providerID``."""
     name: str = ""
-    """The machine's name in the infrastructure; empty if it has none."""
+    """The machine's name in the infrastructure, or an empty string if it has none."""
     addresses: Sequence[Address] = ()
     """The machine's addresses, at most 256."""
     version: str | None = None
-    """The machine's Kubernetes version; None if unknown."""
+    """The machine's Kubernetes version, or None if unknown."""
     ready: bool = True
     """Whether the machine is running; only running machines count as ready replicas."""
     conditions: Sequence[Condition] = ()
-    """Conditions of this machine, at most 30, each type once; they replace the former ones.
+    """This machine's conditions, at most 30 and one of each type; they replace the former ones.
 
     The pool needs ``instanceStatus`` in provider.yaml, or they are not written.
     """
     status: Any = None
-    """Instance of the generated InstanceStatus class, which replaces the former fields; or None.
+    """Instance of the generated InstanceStatus class, which replaces the former fields, or None.
 
     The pool needs ``instanceStatus`` in provider.yaml.
     """
@@ -80,22 +79,22 @@ class Instance:
 class InfraMachinePoolState(State):
     """State of an existing pool: its machines, in any order.
 
-    After the first state is returned, the pool counts as provisioned for good, even while it is
-    being scaled. Report later problems with ``ready=False``, a reason and a message. Core deletes
-    the Node of a machine that is no longer listed, so raise an exception if the machines cannot be
-    read from the infrastructure.
+    Once you have returned a state, the pool stays provisioned, even while it is being scaled.
+    Report later problems with ``ready=False``, a reason and a message. Core deletes the Node of a
+    machine that is no longer listed, so raise an exception if the machines cannot be read from the
+    infrastructure.
     """
 
     instances: Sequence[Instance] = ()
     """The pool's machines, each with a unique ``provider_id``."""
     replicas: int | None = None
-    """Size requested by the infrastructure's own autoscaler; None to use the number of instances.
+    """Size that the infrastructure's own autoscaler requests, or None for the number of instances.
 
     The runtime writes it to MachinePool.spec.replicas while ``replicas_managed_elsewhere`` is true
     (MP-17).
     """
     provider_id: str | None = None
-    """Provider id of the pool itself, for display only; None to report none (MP-05)."""
+    """Provider id of the pool itself, for display only, or None to report none (MP-05)."""
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
@@ -116,7 +115,7 @@ class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
     machine_pool: MachinePool
     """The MachinePool that owns the pool."""
     infra_cluster: InfraClusterView | None
-    """The pool's infrastructure cluster; None if another provider manages it."""
+    """The pool's infrastructure cluster, or None if another provider manages it."""
     provider_ids: tuple[str, ...]
     """Provider ids of the machines that the reconciler last returned.  A user may change them."""
     _bootstrap: BootstrapReader = field(repr=False)
@@ -137,12 +136,12 @@ class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
 
     @property
     def version(self) -> str | None:
-        """Return the desired Kubernetes version; None if the MachinePool sets none."""
+        """Return the desired Kubernetes version, or None if the MachinePool sets none."""
         return self.machine_pool.version
 
     @property
     def failure_domains(self) -> tuple[str, ...]:
-        """Return the failure domains in which to create machines; empty if all are allowed."""
+        """Return the failure domains in which to create machines, or empty if all are allowed."""
         return self.machine_pool.failure_domains
 
     def bootstrap_data(self) -> BootstrapData:
@@ -155,7 +154,7 @@ class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Return the bootstrap data like ``bootstrap_data``, without blocking the event loop."""
+        """Return the bootstrap data without blocking the event loop; see ``bootstrap_data``."""
         return await self._bootstrap()
 
 
@@ -167,11 +166,11 @@ class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
     """
 
     cluster: Cluster | None
-    """The Cluster that the pool belongs to; None if it no longer exists."""
+    """The Cluster that the pool belongs to, or None if it no longer exists."""
     machine_pool: MachinePool | None
-    """The MachinePool that owns the pool; None if it no longer exists."""
+    """The MachinePool that owns the pool, or None if it no longer exists."""
     infra_cluster: InfraClusterView | None
-    """The infrastructure cluster; None if it no longer exists or another provider manages it."""
+    """The infrastructure cluster, or None if it no longer exists or another provider manages it."""
     provider_ids: tuple[str, ...]
     """Provider ids of the machines that the reconciler last returned.  A user may change them."""
 
@@ -214,7 +213,7 @@ class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
     def replicas(self, pool: InfraMachinePoolScope[Spec]) -> int | Awaitable[int | None] | None:
         """Return the size requested by the infrastructure's own autoscaler (MP-17).
 
-        Called only while ``replicas_managed_elsewhere`` is true. The default is None: the runtime
-        then neither creates nor deletes machines and only reports how many there are.
+        Called only while ``replicas_managed_elsewhere`` is true. By default, returns None; the
+        runtime neither creates nor deletes machines, and only reports how many there are.
         """
         return None

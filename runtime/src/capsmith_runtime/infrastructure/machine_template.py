@@ -41,7 +41,7 @@ _NO_CLUSTER = Waiting(
 
 
 class MachineTemplateController:
-    """Reconciles the templates of one kind of infrastructure machine."""
+    """Reconciles the templates for one kind of infrastructure machine."""
 
     def __init__(
         self, kind: InfraMachineKind, informer: Informer, context: InfrastructureContext

@@ -26,17 +26,17 @@ class DataOwner(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name of the owner."""
+        """Return the owner's name."""
         ...
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of the owner and of its Secret."""
+        """Return the namespace of the owner and its Secret."""
         ...
 
     @property
     def data_secret_name(self) -> str | None:
-        """Return the name of the Secret with the bootstrap data; None until it is known."""
+        """Return the name of the Secret with the bootstrap data, or None until it is known."""
         ...
 
 
@@ -71,14 +71,14 @@ class ClusterInfrastructure:
     """A Cluster's infrastructure cluster and the credentials for it."""
 
     infra_cluster: InfraClusterView | None
-    """The infrastructure cluster; None if it was deleted or another provider manages it."""
+    """The infrastructure cluster, or None if it was deleted or another provider manages it."""
     credentials: Credentials | Waiting
     blocker: Waiting | None
-    """The missing prerequisite for creating machines, as Waiting; None if nothing is missing."""
+    """A Waiting that names what machines still need, or None if nothing is missing."""
 
     @property
     def ready_credentials(self) -> Credentials | Waiting:
-        """Return the credentials, or the missing prerequisite for a new machine as Waiting."""
+        """Return the credentials, or a Waiting that names what a new machine still needs."""
         return self.blocker or self.credentials
 
     @classmethod
@@ -94,9 +94,9 @@ class ClusterInfrastructure:
         """Look up the infrastructure cluster and credentials of ``cluster``.
 
         If ``cluster`` is None, the infrastructure cluster is found by ``name``, the Cluster's name.
-        ``user`` is the machine or pool that is being reconciled.  The credentials are those of the
-        identity that ``user`` names, or else of the infrastructure cluster's identity; if the
-        infrastructure cluster is gone, of the identity recorded on ``user``.
+        ``user`` is the machine or pool that is being reconciled. The credentials come from the
+        identity that ``user`` names, or else from the infrastructure cluster's identity, or, if the
+        infrastructure cluster is gone, from the identity recorded on ``user``.
         """
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
@@ -136,7 +136,7 @@ def find_infra_cluster(
 
 
 def find_core_blocker(cluster: Cluster, owner: DataOwner, kind: str) -> Waiting | None:
-    """Return Waiting while core does not allow the owner's machines to be created; otherwise None.
+    """Return Waiting while core does not allow the owner's machines to be created, otherwise None.
 
     See IM-19 and IM-20.
     """

@@ -1,8 +1,8 @@
 """Machines that the author's code reports as Terminated, which other controllers then replace.
 
 A single empty response from a cloud must not cost a server, and an outage must not cost a cluster.
-A machine is therefore given up only after it has been checked a second time, and only while few
-machines of its cluster and of its identity disappear.  Node health is independent of this: a
+A machine is therefore given up only after it has been checked a second time, and only while few of
+its cluster's and its identity's machines disappear. Node health is independent of this: a
 MachineHealthCheck that observes Nodes replaces Machines whose servers are really gone.
 
 TerminalError needs no second check and has no limit: the author's code raises it for an explicit
@@ -42,7 +42,7 @@ This is the default sync period, within which each machine of a cluster is check
 would miss an outage that is noticed only at resyncs.
 """
 HOLD_SECONDS: Final = 3600.0
-"""Seconds after which a machine that is still reported as Terminated is given up in any case."""
+"""Seconds after which a machine that is still reported as Terminated is always given up."""
 HELD_LOOK_SECONDS: Final = 60.0
 _SHARE: Final = 3
 """Divisor for the share of machines that may be given up within the window: a third."""
@@ -68,7 +68,7 @@ class _Suspect:
 
 
 class TerminationTracker:
-    """Decides which terminated machines are given up; shared by all kinds of a manager.
+    """Decides which terminated machines are given up; shared by all of a manager's kinds.
 
     A restart loses only state that the objects do not show: how long machines have been held, and
     which machines were given up and already deleted.  The condition of every other machine that was
@@ -103,9 +103,9 @@ class TerminationTracker:
         return max(0.0, self._suspects[machine].since + self._second_look - self._clock())
 
     def find_excess(self, machine: Hashable, groups: Sequence[MachineGroup]) -> MachineGroup | None:
-        """Return a group with too many terminating machines; None if ``machine`` may be given up.
+        """Return a group that loses too many machines, or None if ``machine`` may be given up.
 
-        A machine that was held for ``HOLD_SECONDS`` may be given up in any case. Call
+        A machine that was held for ``HOLD_SECONDS`` may always be given up. Call
         :meth:`seconds_to_second_look` first.
         """
         suspect, now = self._suspects[machine], self._clock()
@@ -169,7 +169,7 @@ class TerminationTracker:
 
 
 class TerminatedMachines:
-    """Handles the result Terminated for the machines of one kind."""
+    """Handles the result Terminated for one kind's machines."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class TerminatedMachines:
 
 
 def _seconds_since_transition(obj: JSON) -> float:
-    """Return the seconds since Ready changed its status; 0 if its time cannot be read."""
+    """Return the seconds since Ready changed its status, or 0 if its time cannot be read."""
     shown = metadata.items(obj, "status", "conditions")
     condition = conditions.find(shown, constants.READY_CONDITION) or {}
     time = parse_time(condition.get("lastTransitionTime"))

@@ -1,4 +1,4 @@
-"""Watches of infrastructure controllers: which changes enqueue which objects.
+"""Watches for infrastructure controllers: which changes enqueue which objects.
 
 Core objects often change in fields that providers ignore, so only changes to their views enqueue
 anything; see :mod:`capsmith_runtime.contract.core`.
@@ -175,7 +175,7 @@ class InfrastructureWatches:
                 self._queues[resource.kind].add(NamespacedName(namespace, reference.name))
 
     def enqueue_changed(self, change: ReportedChange) -> None:
-        """Enqueue the objects whose infrastructure has changed, as the author's code reports."""
+        """Enqueue the objects whose infrastructure has changed according to the author's code."""
         for obj in self._caches.held_ids.find_objects(change):
             self._queues[obj["kind"]].add(key_of(obj))
 

@@ -1,4 +1,4 @@
-"""The client of a workload cluster, for kinds with the feature ``workloadClient``."""
+"""The workload cluster client for kinds with the feature ``workloadClient``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ REASON_NOT_INITIALIZED: Final = "WaitingForControlPlaneInitialized"
 
 
 class WorkloadAccess(Protocol):
-    """Creates clients of workload clusters from their kubeconfig Secrets."""
+    """Creates clients for workload clusters from their kubeconfig Secrets."""
 
     async def get(self, namespace: str, cluster: str) -> KubeClient:
-        """Return the client of a cluster.
+        """Return the client for a cluster.
 
         Raises NotAvailableError if the cluster has no usable kubeconfig Secret.
         """

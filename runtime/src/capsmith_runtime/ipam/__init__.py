@@ -1,11 +1,11 @@
 """IPAM providers, which serve IPAddressClaims from pools and never allocate an address twice.
 
 An address is in use while an IPAddress in the cache has it, and while it is reserved. Before an
-IPAddress is created, its address is written into the pool's status, under the pool's resource
-version and together with the identity of the manager that allocates. A manager that finds another
-identity there writes its own, and lists all IPAddresses from the API server before it allocates. If
-two managers both believe they are the leader, the writes of at most one succeed, and that manager
-knows every address that the other has allocated.
+IPAddress is created, its address is written into the pool's status, together with the allocating
+manager's identity and on condition that the pool's resource version has not changed. A manager that
+finds another identity there writes its own, and lists all IPAddresses from the API server before it
+allocates. If two managers both believe they are the leader, the writes of at most one succeed, and
+that manager knows every address that the other has allocated.
 """
 
 from capsmith_runtime.api.serialization import DecodingError

@@ -24,7 +24,7 @@ NOT_FOUND: Final = "does not exist, or is not watched here"
 
 
 class AddressCounts(NamedTuple):
-    """Numbers of a pool's addresses: in total, used and free.
+    """A pool's address counts: total, used and free.
 
     Addresses outside the ranges are not counted; without ranges only ``used`` is known.
     """
@@ -43,7 +43,7 @@ class PoolUsage:
         self.waiting_claims: dict[NamespacedName, None] = {}
         """Claims that could not get an address, in order of arrival."""
         self.problem: Waiting | None = None
-        """Reason why nothing can be allocated; None if the pool is open."""
+        """Reason why nothing can be allocated, or None if the pool is open."""
         self._ranges: AddressRanges | None = None
         self._holders: dict[int, dict[Holder, None]] = {}
         self._size = 0
@@ -106,14 +106,14 @@ class PoolUsage:
         return True
 
     def holders(self, number: int) -> tuple[Holder, ...]:
-        """Return the objects that hold an address, which is given as an integer.
+        """Return the objects that hold the address ``number``.
 
-        More than one object means a conflict.  Empty if the address is free.
+        More than one object means a conflict. The tuple is empty if the address is free.
         """
         return tuple(self._holders.get(number, ()))
 
     def first_free(self) -> int | None:
-        """Return the next address to allocate, without reserving it; None if there is none left."""
+        """Return the next address to allocate, without reserving it, or None if none is left."""
         if self._ranges is None or self._size == self._used_in_ranges:
             return None
         number = self._ranges.first_free(self._holders, self._lowest)
@@ -122,7 +122,7 @@ class PoolUsage:
         return number
 
     def counts(self) -> AddressCounts:
-        """Return the pool's counts, each at most the maximum of a status field."""
+        """Return the pool's counts, each capped at the largest value of a status field."""
         if self._ranges is None:
             return AddressCounts(0, len(self._holders), 0)
         counts = (self._size, self._used_in_ranges, self._size - self._used_in_ranges)
@@ -190,7 +190,7 @@ class IndexUpdate(NamedTuple):
 
 
 class AddressIndex:
-    """The addresses of each pool and their holders."""
+    """Each pool's addresses and their holders."""
 
     def __init__(
         self, pools: Iterable[ResourceType], dialect: IpamDialect, addresses: Informer
@@ -207,7 +207,7 @@ class AddressIndex:
         self._live_list_version = 0
 
     def pool_key(self, reference: ObjectRef, namespace: str) -> PoolKey | None:
-        """Return the key of the pool that is referenced; None if another provider serves it."""
+        """Return the key of the pool that is referenced, or None if another provider serves it."""
         resource = self._pools.get((reference.group, reference.kind))
         if resource is None:
             return None
@@ -252,7 +252,7 @@ class AddressIndex:
         )
 
     def add_live_list(self, objects: Iterable[JSON], version: int) -> None:
-        """Mark as used all IPAddresses that the API server listed at the version ``version``."""
+        """Mark a live list's IPAddresses as used; ``version`` is the list's resource version."""
         self._remove_live_list()
         for obj in objects:
             entry = self._indexed(obj)
@@ -274,7 +274,7 @@ class AddressIndex:
     def conflicting_addresses(
         self, pool: PoolKey, number: int, own: NamespacedName
     ) -> list[NamespacedName]:
-        """Return the keys of the IPAddresses except ``own`` that hold the address ``number``."""
+        """Return the keys of IPAddresses other than ``own`` that hold the address ``number``."""
         keys: dict[NamespacedName, None] = {}
         for holder in self.usage(pool).holders(number):
             key = holder.key if isinstance(holder, ListedAddress) else holder

@@ -1,7 +1,7 @@
 """Ranges of addresses, and the search for a free address in them.
 
-Addresses are compared as numbers; no IPv4 address has the number of an IPv6 address.  Ranges are
-never enumerated: a pool of 2^64 addresses costs as much as a pool of four.
+Addresses are compared as numbers; no IPv4 address has the number of an IPv6 address. Ranges are
+never enumerated, so a pool with 2^64 addresses needs as few resources as one with four.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Span = tuple[int, int]
 """First and last number of a span, both inclusive."""
 
 _IPV6_OFFSET: Final = 1 << 128
-"""Offset of the numbers of IPv6 addresses, which puts them above all of IPv4."""
+"""Offset that puts IPv6 addresses' numbers above those of all IPv4 addresses."""
 
 
 class InvalidRangesError(ValueError):
@@ -34,7 +34,7 @@ class AddressRanges:
     prefix: int
     """Prefix length of the network, such as 24."""
     gateway: Address | None = None
-    """Gateway of the addresses, which is never allocated; None if there is none."""
+    """Gateway of the addresses, which is never allocated, or None if there is none."""
     with_reserved: bool = False
     """Whether network and broadcast addresses may be allocated as well."""
 
@@ -75,7 +75,7 @@ class AddressRanges:
         return position > 0 and number <= self.spans[position - 1][1]
 
     def first_free(self, taken: Container[int], start: int = 0) -> int | None:
-        """Return the lowest free number that is at least ``start``; None if there is none."""
+        """Return the lowest free number that is at least ``start``, or None if there is none."""
         is_reserved = self._is_reserved if self._host_mask else None
         for first, last in self.spans:
             number = max(first, start)
@@ -87,7 +87,7 @@ class AddressRanges:
 
     @property
     def _host_mask(self) -> int:
-        """Return the mask of the host bits; 0 for networks without reserved addresses.
+        """Return the mask of the host bits, or 0 for networks without reserved addresses.
 
         See RFC 3021 and RFC 6164.
         """
@@ -126,7 +126,7 @@ def address_of(number: int) -> Address:
 
 
 def parse_number(text: str) -> int | None:
-    """Return the number that represents an address string; None if it is not an address."""
+    """Return the number that represents an address string, or None if it is not an address."""
     try:
         return number_of(ip_address(text))
     except ValueError:

@@ -43,7 +43,7 @@ class IPAddressWriter:
     ) -> JSON:
         """Create a claim's IPAddress and return it.
 
-        Raises AlreadyExistsError if an IPAddress of this name exists.
+        Raises AlreadyExistsError if an IPAddress with this name exists.
         """
         view = self._dialect.read_claim(claim)
         labels = {constants.CLUSTER_NAME_LABEL: view.cluster_name} if view.cluster_name else {}
@@ -126,7 +126,7 @@ def is_owned_by_claim(address: JSON, claim: JSON) -> bool:
 
 
 def is_created_by_provider(address: JSON, group: str) -> bool:
-    """Return whether this provider created an IPAddress, rather than a user."""
+    """Return whether this provider, rather than a user, created an IPAddress."""
     owners = metadata.items(address, "metadata", "ownerReferences")
     controlled = any(o.get("controller") and o.get("kind") == constants.CLAIM_KIND for o in owners)
     return controlled and external_id.annotation(group) in metadata.annotations(address)
@@ -187,7 +187,7 @@ class OrphanedAddressController:
         self._writer = IPAddressWriter(context.client, dialect, addresses, claims.resource)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Delete an address of this provider whose claim has been missing for the grace period."""
+        """Delete one of the provider's addresses if its claim is missing after the grace period."""
         obj = self._addresses.get(key)
         pool = None
         # Addresses of cluster-scoped pools are cached from all namespaces.

@@ -1,4 +1,4 @@
-"""Allocation from a pool, under optimistic locking by the pool's resource version.
+"""Allocation from a pool, with optimistic locking based on the pool's resource version.
 
 All claims that request an address at the same time share a single write of the pool.
 """
@@ -56,7 +56,7 @@ class ReservationHolder:
 
 
 class Reservations:
-    """One pool's reservations by the claim's UID; a reserved address counts as in use."""
+    """One pool's reservations, keyed by the claim's UID; a reserved address counts as in use."""
 
     def __init__(self, usage: PoolUsage) -> None:
         self._usage = usage
@@ -66,7 +66,7 @@ class Reservations:
         return len(self._by_uid)
 
     def get(self, uid: str) -> Reservation | None:
-        """Return a claim's reservation; None if there is none."""
+        """Return a claim's reservation, or None if there is none."""
         return self._by_uid.get(uid)
 
     def snapshot(self) -> Mapping[str, Reservation]:
@@ -84,7 +84,7 @@ class Reservations:
         self._usage.add_holder(reservation.number, ReservationHolder(reservation.uid))
 
     def replace_all(self, reservations: Mapping[str, Reservation]) -> bool:
-        """Replace all reservations with these; return whether an address became free."""
+        """Replace all reservations with these, and return whether an address became free."""
         obsolete = [item for uid, item in self._by_uid.items() if reservations.get(uid) != item]
         freed = [self._remove(item) for item in obsolete]
         for reservation in reservations.values():
@@ -109,7 +109,7 @@ class Reservations:
 
 
 def read_reservations(pool: JSON) -> Iterator[Reservation]:
-    """Yield all reservations in a pool's status, whichever manager wrote them."""
+    """Yield all reservations in a pool's status, regardless of which manager wrote them."""
     for entry in metadata.items(pool, "status", "allocation", "reservations"):
         number = parse_number(metadata.text(entry, "address"))
         if number is not None:
@@ -193,7 +193,7 @@ class AddressRequest:
     claim: NamespacedName
     uid: str
     number: int | None = None
-    """Number of the address that another system chose; None to use the next free address."""
+    """Number of the address that another system chose, or None to use the next free address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +428,7 @@ class PoolAllocator:
         return patched
 
     def _select_known(self, status: JSON) -> JSON:
-        """Return the fields of a status that the CRD of the pool has."""
+        """Return the fields of a status that the pool's CRD has."""
         known: JSON = remove_absent_fields(self._pools.resource, {"status": status})["status"]
         return known
 

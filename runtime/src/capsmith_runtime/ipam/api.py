@@ -30,7 +30,7 @@ class Pool(OptionalCredentialsScope, Generic[Spec]):
     """A pool of addresses; its namespace is empty if it is cluster-scoped."""
 
     spec: Spec
-    """The pool's spec with the author's fields; for the fields of all pools, see ``ranges``."""
+    """The pool's spec with the author's fields; for fields common to all pools, see ``ranges``."""
     raw_spec: Mapping[str, Any] = field(repr=False)
     """The whole spec as JSON."""
     _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
@@ -61,7 +61,7 @@ class PoolState(State):
     """The state of a pool; no address is allocated while ``ready`` is false."""
 
     ranges: AddressRanges | None = None
-    """The addresses to allocate; None if another system chooses them."""
+    """The addresses to allocate, or None if another system chooses them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Allocation:
     prefix: int
     """Prefix length of the address's network: up to 32 for IPv4 and 128 for IPv6."""
     gateway: Address | None = None
-    """Gateway of the network; None if there is none."""
+    """Gateway of the network, or None if there is none."""
 
     def __post_init__(self) -> None:
         longest = 32 if self.address.version == 4 else 128
@@ -103,9 +103,9 @@ class AddressClaim(OptionalCredentialsScope, Generic[Spec]):
     """A claim that needs an address: the argument of ``allocate``."""
 
     pool: Pool[Spec]
-    """The pool to which the claim refers."""
+    """The pool that the claim refers to."""
     cluster: Cluster | None
-    """The Cluster that the claim belongs to; None if it belongs to none."""
+    """The Cluster that the claim belongs to, or None if it belongs to none."""
     taken: Container[Address] = field(repr=False)
     """The pool's addresses that Cluster API knows to be in use."""
     _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
@@ -120,11 +120,11 @@ class AddressRelease(OptionalCredentialsScope):
     """
 
     pool_name: str
-    """Name of the pool to which the claim refers."""
+    """Name of the pool that the claim refers to."""
     raw_pool_spec: Mapping[str, Any] | None = field(repr=False)
-    """The pool's whole spec as JSON; None if the pool is gone."""
+    """The pool's whole spec as JSON, or None if the pool is gone."""
     address: Address | None
-    """The claim's address; None if no IPAddress exists.
+    """The claim's address, or None if no IPAddress exists.
 
     An address may be allocated even if there is no IPAddress, so look it up by external id.
     """
@@ -132,7 +132,7 @@ class AddressRelease(OptionalCredentialsScope):
 
 
 class PoolReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class for the reconcilers of both types of pools."""
+    """Base class for reconcilers of either type of pool."""
 
     @abstractmethod
     def reconcile_normal(
@@ -148,7 +148,7 @@ class PoolReconciler(SessionUser, ABC, Generic[Spec]):
 
 
 class RangePoolReconciler(PoolReconciler[Spec]):
-    """Allocates from the pool's own ranges, lowest free address first."""
+    """Allocates addresses from the pool's own ranges, starting with the lowest free one."""
 
     def reconcile_normal(
         self, pool: Pool[Spec]
@@ -170,8 +170,8 @@ class ExternalPoolReconciler(PoolReconciler[Spec]):
     def allocate(
         self, claim: AddressClaim[Spec]
     ) -> Allocation | Waiting | Awaitable[Allocation | Waiting]:
-        """Allocate an address for a claim, always the same address for the same ``external_id``."""
+        """Allocate an address for a claim, always the same one for the same ``external_id``."""
 
     @abstractmethod
     def release(self, claim: AddressRelease) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Release a claim's address, and return Deleted; do so even if the claim has no address."""
+        """Release a claim's address, if it has one; return Deleted in either case."""

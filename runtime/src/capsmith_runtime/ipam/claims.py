@@ -1,7 +1,7 @@
 """Reconciles IPAddressClaims, as described in IP-08 and IP-10.
 
-A claim that gets its address immediately costs three requests (for its finalizer, the IPAddress and
-its status) and a share of one write of the pool.
+A claim that gets its address immediately takes three requests (for its finalizer, the IPAddress and
+its status) and shares one write to the pool with other claims.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _allocation_failed(message: str) -> Waiting:
 
 
 class AllocationSource(Protocol):
-    """Source of the addresses for one kind of pool."""
+    """Source of addresses for one kind of pool."""
 
     async def allocate(
         self,
@@ -238,8 +238,8 @@ class AllocationSource(Protocol):
     ) -> Deleted | Waiting:
         """Release a claim's address before its IPAddress is deleted.
 
-        Return Deleted once the address is released, or else Waiting.
-        ``address`` is the IPAddress; None if there is none.
+        Returns Deleted once the address is released, or else Waiting. ``address`` is the IPAddress,
+        or None if there is none.
         """
 
 
@@ -287,7 +287,7 @@ class ExternalSource:
         claim: IPAddressClaim,
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
-        """Call the reconciler, then reserve the address that it returns against other claims."""
+        """Call the reconciler, and reserve the returned address so that no other claim gets it."""
         pool_key = self._registry.claimed_pool(claim)
         allocator, usage = self._registry.allocator(pool_key), self._registry.usage(pool_key)
         pool = await self._registry.find_pool(pool_key)

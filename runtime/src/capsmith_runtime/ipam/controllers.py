@@ -38,7 +38,7 @@ _COUNT_SECONDS = 0.5
 
 
 class IPAMControllers:
-    """Factory for the controllers of a provider's pool kinds."""
+    """Creates the controllers for a provider's pool kinds."""
 
     def __init__(self, kinds: Sequence[PoolKind]) -> None:
         self.kinds = kinds
@@ -113,7 +113,7 @@ class IPAMGroup(ControllerGroup):
         self._enqueue_claims_of(pool)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the reconcilers; claims for all kinds of pools share one queue."""
+        """Yield each reconciler with its queue's name; all claims share one queue."""
         yield CLAIM_KIND, self._reconcile_claim
         yield ADDRESS_KIND, self._orphans.reconcile
         for name, pools in self._pools.items():

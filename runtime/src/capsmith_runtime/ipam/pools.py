@@ -44,11 +44,11 @@ class PoolRegistry:
         self._allocators: dict[NamespacedName, PoolAllocator] = {}
 
     def pool_key(self, key: NamespacedName) -> PoolKey:
-        """Return the key under which the address index holds a pool of this kind."""
+        """Return the address index's key for a pool of this kind."""
         return PoolKey(self.kind.resource.kind, key)
 
     def claimed_pool(self, claim: IPAddressClaim) -> NamespacedName:
-        """Return the key of the pool to which a claim refers, in the claim's namespace (IP-05)."""
+        """Return the key of the pool that a claim refers to, in the claim's namespace (IP-05)."""
         namespace = claim.namespace if self.kind.resource.namespaced else ""
         return NamespacedName(namespace, claim.pool.name)
 
@@ -57,7 +57,7 @@ class PoolRegistry:
         return self._context.index.usage(self.pool_key(key))
 
     def allocator(self, key: NamespacedName) -> PoolAllocator:
-        """Return a pool's allocator; it stays the same object until the pool is gone."""
+        """Return a pool's allocator, which is the same object until the pool is gone."""
         allocator = self._allocators.get(key)
         if allocator is None:
             allocator = PoolAllocator(self.pool_key(key), self.pools, self._context)
@@ -72,7 +72,7 @@ class PoolRegistry:
     def conflicting_addresses(
         self, key: NamespacedName, number: int, own: NamespacedName
     ) -> list[NamespacedName]:
-        """Return the other IPAddresses that hold the same address of a pool."""
+        """Return the other IPAddresses that hold the same address in a pool."""
         return self._context.index.conflicting_addresses(self.pool_key(key), number, own)
 
     def requeue_claims(self, key: NamespacedName) -> None:
@@ -102,7 +102,7 @@ class PoolRegistry:
         )
 
     async def find_pool(self, key: NamespacedName) -> Pool[Any] | None:
-        """Return a pool's scope; None if the pool does not exist or its spec is invalid.
+        """Return a pool's scope, or None if the pool does not exist or its spec is invalid.
 
         The pool's own Ready condition reports an invalid spec.
         """

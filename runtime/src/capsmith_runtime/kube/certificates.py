@@ -16,7 +16,7 @@ from capsmith_runtime.kube.tls import DEFAULT_TLS, TLSOptions
 _NO_CHECK_TIME: Final = ssl.VerifyFlags(0x200000)
 """OpenSSL's X509_V_FLAG_NO_CHECK_TIME, for which the ssl module has no name.
 
-With this flag, expired certificates can be read as well.
+With this flag, even expired certificates can be read.
 """
 
 _ROUNDS: Final = 10
@@ -67,7 +67,7 @@ _log = get_logger("certificates")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateFiles:
-    """Paths to the certificate, its key and the certificate authority, all in PEM."""
+    """Paths to the certificate, its key and the CA certificate, all in PEM."""
 
     directory: Path
     certificate: str = "tls.crt"
@@ -93,7 +93,7 @@ class CertificateFiles:
         return (self.read_authority(), *contents)
 
     def read_authority(self) -> bytes:
-        """Return the CA certificate in PEM format; empty if the file does not exist."""
+        """Return the CA certificate in PEM format, or empty bytes if the file does not exist."""
         path = self.directory / self.authority
         return path.read_bytes() if path.is_file() else b""
 
@@ -115,7 +115,7 @@ class Certificates:
         """CA certificate in PEM that clients must trust to accept the current certificate."""
 
     def refresh(self) -> bool:
-        """Load the files; return whether they contain a different certificate than before.
+        """Load the files, and return whether they contain a different certificate than before.
 
         Missing or mismatched files are logged and skipped, because they may be in the process of
         being replaced.

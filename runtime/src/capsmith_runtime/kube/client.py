@@ -40,10 +40,10 @@ class ResourceType:
     needs_messages: bool = False
     """Whether the API server rejects conditions with an empty message.
 
-    The reason is then written as the message, too.
+    In that case, the reason is also written as the message.
     """
     required_in_conditions: tuple[str, ...] = ()
-    """Those of the fields ``reason`` and ``message`` that the API server requires in conditions.
+    """Which of the fields ``reason`` and ``message`` the API server requires in conditions.
 
     A missing reason is written as the condition's type, and a missing message as an empty string.
     """
@@ -59,7 +59,7 @@ class ResourceType:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Return the URL path of the collection, or of an object or its subresource if named."""
+        """Return the URL path of the collection, or of the named object or subresource."""
         root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         rest = "".join(f"/{part}" for part in (name, subresource) if part)
@@ -80,7 +80,7 @@ class Selection:
 EVERYTHING = Selection()
 
 Selections = tuple[Selection, ...]
-"""Selections of one kind, each listed and watched separately; one for each namespace."""
+"""Selections of one kind, each listed and watched separately, such as one for each namespace."""
 
 
 class Page(NamedTuple):
@@ -92,14 +92,14 @@ class Page(NamedTuple):
 
 
 class WatchEvent(NamedTuple):
-    """An event of a watch; `type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+    """An event from a watch; `type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     type: str
     object: JSON
 
 
 class KubeClient(Protocol):
-    """A client of the Kubernetes API.
+    """A client for the Kubernetes API.
 
     Methods raise `ApiError` on failure; all requests have a time limit.
     """
@@ -129,7 +129,7 @@ class KubeClient(Protocol):
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
         """Create `obj` in the namespace that its metadata names, and return the created object.
 
-        Raises `AlreadyExistsError` if an object of this name exists.
+        Raises `AlreadyExistsError` if an object with this name exists.
         """
 
     async def update(self, resource: ResourceType, obj: JSON) -> JSON:
@@ -168,7 +168,7 @@ class KubeClient(Protocol):
         """
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
-        """Return the served versions of an API group, preferred first; empty if none is served."""
+        """Return the served versions of an API group, preferred first, or an empty tuple."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -181,7 +181,7 @@ def key_of(obj: JSON) -> NamespacedName:
 
 
 def version_of(obj: JSON) -> int:
-    """Return an object's resource version as a number; 0 if it has none.
+    """Return an object's resource version as a number, or 0 if it has none.
 
     A higher number is a later state.  Resource versions are comparable only within a kind.
     """

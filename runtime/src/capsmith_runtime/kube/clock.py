@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 def monotonic() -> float:
-    """Return the time of the running event loop in seconds.
+    """Return the running event loop's time in seconds.
 
     This is time.monotonic(), unless the event loop has its own clock, as in tests.
     """

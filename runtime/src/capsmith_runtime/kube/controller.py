@@ -31,12 +31,12 @@ _RESULTS: Final = ("success", "requeue_after", "requeue", "error")
 class Result:
     """Result of a reconcile.
 
-    The key is reconciled again after `requeue_after` seconds; None to wait for a change.
+    The key is reconciled again after `requeue_after` seconds or, if that is None, after a change.
     """
 
     requeue_after: float | None = None
     priority: Priority | None = None
-    """Priority of the next reconcile; None to keep the current priority."""
+    """Priority of the next reconcile, or None to keep the current priority."""
     failed: bool = False
     """Whether the reconcile failed in a way that a retry does not resolve."""
 

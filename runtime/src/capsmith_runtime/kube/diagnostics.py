@@ -163,7 +163,7 @@ GRANTED_SECONDS: Final = 60.0
 """Seconds for which access stays granted after a token or permission has been revoked."""
 DENIED_SECONDS: Final = 10.0
 CACHE_ENTRIES: Final = 256
-"""Maximum number of cached grants, of cached denials, and of clients whose rate is limited.
+"""Maximum number each of cached grants, cached denials and rate-limited clients.
 
 The limit is needed because clients can send any number of different tokens.
 """
@@ -275,9 +275,9 @@ class DiagnosticsOptions:
     address: str
     """Address of the metrics server."""
     health_address: str = ""
-    """Address of the probe server; empty to serve probes on the metrics address without TLS."""
+    """Address of the probe server, or empty to serve probes on the metrics address without TLS."""
     certificates: Path | None = None
-    """Folder with the certificate files; None to serve metrics over HTTP.
+    """Folder with the certificate files, or None to serve metrics over HTTP.
 
     As soon as the folder contains a certificate, metrics are served over HTTPS only.
     """
@@ -317,7 +317,7 @@ class Diagnostics:
     async def run(self) -> None:
         """Serve metrics over HTTPS as soon as there is a certificate; runs until cancelled.
 
-        Only waits if there is no folder for certificates, or if metrics are served without TLS.
+        If there is no folder for certificates, or if metrics are served without TLS, it only waits.
         """
         folder = self._options.certificates
         if folder is None or self._options.insecure:

@@ -61,7 +61,7 @@ class EncodedObjects:
         return ((entry.key, entry.version) for entry in self._entries.values())
 
     def version(self, key: NamespacedName) -> int | None:
-        """Return an object's resource version without decoding it; None if there is no object."""
+        """Return an object's resource version without decoding it, or None if not stored."""
         entry = self._entries.get(create_id(key))
         return None if entry is None else entry.version
 
@@ -71,7 +71,7 @@ class EncodedObjects:
         return None if entry is None else self._decode(entry)
 
     def find_others(self, other: EncodedObjects) -> list[tuple[NamespacedName, int]]:
-        """Return the keys and resource versions of the objects that ``other`` does not have."""
+        """Return the key and the resource version of each object that ``other`` lacks."""
         ids = self._entries.keys() - other._entries.keys()
         return [(self._entries[each].key, self._entries[each].version) for each in ids]
 
@@ -84,7 +84,7 @@ class EncodedObjects:
         self._decoded.pop(found, None)
 
     def share(self, key: NamespacedName, other: EncodedObjects) -> None:
-        """Add an object that ``other`` has, without another copy of its JSON."""
+        """Add an object from ``other`` without copying its JSON."""
         found = create_id(key)
         self._entries[found] = other._entries[found]
 
@@ -95,7 +95,7 @@ class EncodedObjects:
         self._decoded.pop(found, None)
 
     def select(self, ids: Iterable[str] | None = None) -> Sequence[JSON]:
-        """Return the objects with these ids, or all; each is decoded when it is read.
+        """Return the objects with these ids, or all objects; each is decoded when it is read.
 
         Later changes do not affect the result. Two results are equal if their objects are; the
         comparison decodes none.

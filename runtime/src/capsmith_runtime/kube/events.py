@@ -54,7 +54,7 @@ class EventRecorder:
     ) -> None:
         """Queue an event about `obj` and return immediately.
 
-        Repetitions are dropped without an error, as are events above the rate limit or the queue's
+        Repetitions are dropped without an error, as are events beyond the rate limit or the queue
         size.
         """
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)

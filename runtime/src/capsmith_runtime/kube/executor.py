@@ -49,9 +49,9 @@ lend_worker: contextvars.ContextVar[Callable[[], None]] = contextvars.ContextVar
 running_controller: contextvars.ContextVar[str] = contextvars.ContextVar(
     "running_controller", default=""
 )
-"""Name of the controller whose worker runs this context; empty outside of reconciles."""
+"""Name of the controller whose worker runs this context, or empty outside reconciles."""
 running_key: contextvars.ContextVar[str] = contextvars.ContextVar("running_key", default="")
-"""Key of the object that this context reconciles; empty outside of reconciles."""
+"""Key of the object that this context reconciles, or empty outside reconciles."""
 
 
 class HookTimeoutError(Exception):
@@ -293,7 +293,7 @@ class HandlerExecutor:
 
 
 def handler_of(error: BaseException) -> str:
-    """Return the name of the handler that raised ``error``; empty if no handler raised it."""
+    """Return the name of the handler that raised ``error``, or an empty string if none did."""
     cause: BaseException | None = error
     while cause is not None:
         trace = cause.__traceback__
@@ -362,7 +362,7 @@ class TracebackLimiter:
         self._logged: dict[tuple[str, type[BaseException]], float] = {}
 
     def of(self, error: BaseException) -> BaseException | None:
-        """Return ``error`` as the value for `exc_info`; None if its traceback was just logged."""
+        """Return ``error`` as the value for `exc_info`, or None if it was just logged."""
         key, now = (handler_of(error), type(error)), self._clock()
         if now - self._logged.get(key, -_TRACEBACK_SECONDS) < _TRACEBACK_SECONDS:
             return None

@@ -27,7 +27,7 @@ _current: contextvars.ContextVar[HandlerCall | None] = contextvars.ContextVar(
 
 
 class HandlerCall:
-    """A call of a handler, which is busy while the handler or one of its threads is running."""
+    """A call to a handler; it is busy while the handler or one of its threads is running."""
 
     def __init__(self, name: str, calls: HandlerCalls, tenant: str = "") -> None:
         self.name = name

@@ -42,7 +42,7 @@ class HTTPLimits:
     head_bytes: int = 16 * 1024
     body_bytes: int = 16 * 1024 * 1024
     total_bytes: int = 64 * 1024 * 1024
-    """Maximum number of bytes in the bodies of all requests that are being read or handled.
+    """Maximum total size in bytes of all request bodies that are being read or handled.
 
     A single client may use at most half of this number.
     """
@@ -50,7 +50,7 @@ class HTTPLimits:
     """Seconds allowed for each of three steps: reading a head, reading a body, writing a response.
     """
     idle_seconds: float = 120.0
-    """Seconds that a connection may be idle; 0 to close it after each response.
+    """Seconds that a connection may be idle, or 0 to close it after each response.
 
     The default is longer than core keeps a connection, so that core never sends a request on a
     connection that is just being closed.
@@ -68,7 +68,7 @@ class Request:
     """Path of the request, without the query."""
     body: bytes
     peer: str = ""
-    """The client's IP address; empty if unknown."""
+    """The client's IP address, or an empty string if unknown."""
     authorization: str = field(default="", repr=False)
     """Value of the Authorization header."""
 
@@ -81,16 +81,16 @@ class Response:
     body: bytes
     content_type: str = "application/json"
     allow: str = ""
-    """Method that the path supports, for status 405; empty to send no Allow header."""
+    """Method that the path supports, for status 405, or an empty string to send no Allow header."""
     retry_after: int = 0
-    """Seconds after which the client may retry, for status 429; 0 to send no Retry-After header."""
+    """Seconds after which the client may retry, for status 429, or 0 for no Retry-After header."""
 
 
 RequestHandler = Callable[[Request], Awaitable[Response]]
 
 
 class Budget:
-    """Limit on the number of bytes that all connections of a server hold together.
+    """Limit on the number of bytes that all of a server's connections hold together.
 
     A single client may hold at most half of them.
     """
@@ -122,7 +122,7 @@ class ConnectionState(IntEnum):
     """State of a connection, in the order in which a full server closes connections."""
 
     CLOSING = 0
-    """Waits for the client to close the connection as well."""
+    """Waits for the client to close the connection, too."""
     NEW = 1
     """Waits for the TLS handshake or the head of the first request, however slowly it arrives."""
     IDLE = 2
@@ -152,7 +152,7 @@ def text_response(status: HTTPStatus, text: str = "", allow: str = "") -> Respon
 
 
 class Connection:
-    """Handles the requests of a connection until the client, an error or a timeout ends it."""
+    """Handles the requests on a connection until the client, an error or a timeout ends it."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class Connection:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._method = b""
         self.peer = str((writer.get_extra_info("peername") or [""])[0])
-        """The client's IP address; empty if unknown."""
+        """The client's IP address, or an empty string if unknown."""
         self.state = ConnectionState.NEW
         self.is_last = False
         """Whether the connection closes after the next response."""
@@ -187,7 +187,7 @@ class Connection:
             self.state = ConnectionState.IDLE
 
     async def _exchange(self, seconds: float) -> bool:
-        """Handle a request; return whether the connection accepts another one.
+        """Handle a request, and return whether the connection accepts another one.
 
         ``seconds`` limits the wait for the request's head.
         """
@@ -387,7 +387,7 @@ class HTTPServer:
         connection.state = ConnectionState.CLOSED
 
     def _close_one(self) -> bool:
-        """Close a connection that waits for its client; return False if there is none.
+        """Close a connection that waits for its client, or return False if there is none.
 
         Among connections in the same state, the server closes the oldest one of the client with the
         most connections: a client cannot make it close the connections of others by opening many.

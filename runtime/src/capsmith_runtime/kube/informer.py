@@ -1,4 +1,4 @@
-"""Informers, each of which keeps a cache of one kind up to date."""
+"""Informers, each of which keeps one kind's cache up to date."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Informer:
 
     @property
     def seen(self) -> int:
-        """Return the resource version up to which the cache is complete."""
+        """Return the latest resource version for which the cache is complete."""
         return self._cache.seen
 
     def get(self, key: NamespacedName) -> JSON | None:

@@ -148,7 +148,7 @@ _RENEW_SECONDS = 5.0
 TLS_FAILURES: Final = 3
 """Number of consecutive TLS failures after which the CA certificate is read again.
 
-The certificate authority may have changed.
+The CA may have changed.
 """
 _FAILURES = (httpx2.HTTPError, httpx2.StreamError, OSError, ConfigError)
 
@@ -394,7 +394,7 @@ class LightkubeClient:
         raise AssertionError("unreachable")
 
     def _renew(self, used: httpx2.AsyncClient) -> bool:
-        """Reload the credentials; return whether a retry would use others than ``used``.
+        """Reload the credentials, and return whether a retry would use others than ``used``.
 
         Returns False if they cannot be read, or if they were already reloaded a few seconds ago.
         """

@@ -43,7 +43,7 @@ METHODS: Final[Mapping[str, str]] = {
     "patch_status": "PATCH",
     "delete": "DELETE",
 }
-"""HTTP methods by request verb, except for the verbs that use GET."""
+"""HTTP methods, keyed by request verb, except for the verbs that use GET."""
 _NO_RESPONSE: Final = "<error>"
 """Value of client-go's label ``code`` for requests without a response."""
 _TIME: Final = ("controller_runtime_reconcile_time_seconds", "How long reconciles took.")
@@ -56,7 +56,7 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self.api_server = ""
-        """Host of the API server, for metrics of client-go; empty if unknown."""
+        """The API server's host, for client-go metrics, or an empty string if unknown."""
         self.requests = self._counter(
             "kube_requests", "Requests to the API server.", "verb", "code"
         )
@@ -228,7 +228,7 @@ class _OtherMetrics(Collector):
 class CallMetrics:
     """Measures author calls by method, kind and identity.
 
-    If there are too many pairs of kind and identity, the metrics of the least recently used are
+    If there are too many pairs of kind and identity, the least recently used pairs' metrics are
     dropped.
     """
 
@@ -273,14 +273,14 @@ class CallMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMetrics(Collector):
-    """Derives metrics with the names of controller-runtime and client-go from the runtime's own.
+    """Derives metrics named as in controller-runtime and client-go from the runtime's own.
 
     Existing dashboards use these names. The metrics are computed whenever they are rendered, so
     that nothing is counted twice.
     """
 
     limits: Gauge
-    """Gauge of the maximum number of workers, which only controllers have."""
+    """Gauge for the maximum number of workers, which only controllers have."""
     times: Histogram
     workers: Gauge
     requests: Counter

@@ -25,7 +25,7 @@ def merge_patch(old: JSON, new: JSON) -> JSON:
     """Return the merge patch from `old` to `new`; null removes a field, and lists are replaced.
 
     An empty value ({}, [], null) counts as absent: it is never added, and a value that has become
-    empty is removed. Kubernetes serialises optional fields in the same way.
+    empty is removed. Kubernetes serialises optional fields the same way.
     """
     patch: JSON = {}
     for name in old.keys() | new.keys():

@@ -33,7 +33,7 @@ def exit_process(code: int) -> None:
 
 
 def exit_process_later(seconds: float, code: int, end: EndProcess = exit_process) -> None:
-    """End the process after ``seconds`` if it still runs then, as when an exit handler hangs.
+    """End the process if it is still running after ``seconds``, as when an exit handler hangs.
 
     Returns immediately.
     """
@@ -85,7 +85,7 @@ def seconds_until(moment: float, now: float) -> float:
 
 @cache
 def _handles_alarms() -> bool:
-    """Make the alarm signal call `_exit` of the C library; return whether that succeeded.
+    """Make the alarm signal call `_exit` of the C library, and return whether that succeeded.
 
     It needs no Python thread.  The signal's default action would end any process except a
     container's first one.

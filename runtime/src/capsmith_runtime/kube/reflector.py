@@ -1,4 +1,4 @@
-"""A paged list and a watch of one selection, which keep a cache of one kind up to date."""
+"""Lists and watches one selection, to keep one kind's cache up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client-side rate limit for requests to the API server, like that in client-go."""
+"""The client-side rate limit for requests to the API server, like the one in client-go."""
 
 from __future__ import annotations
 

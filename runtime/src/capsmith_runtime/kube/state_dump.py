@@ -1,6 +1,6 @@
-"""A description of the running process: its asyncio tasks, its threads, and its use of memory.
+"""A description of the running process: its asyncio tasks, its threads and its memory use.
 
-It contains names of tasks, threads and types, and lines of code, but no values, which may be
+It contains lines of code and the names of tasks, threads and types, but no values, which may be
 secret.
 """
 
@@ -28,7 +28,7 @@ FRAMES: Final = 30
 """Maximum number of frames shown for each task and thread."""
 TASKS: Final = 2000
 TYPES: Final = 25
-"""Maximum number of types, and of lines of code that allocate memory, that are shown."""
+"""Maximum number of types, and of memory-allocating lines of code, to show."""
 SIGNAL: Final = "SIGUSR1"
 _AWAITED: Final = ("cr_await", "gi_yieldfrom", "ag_await")
 _FRAME: Final = ("cr_frame", "gi_frame", "ag_frame")

@@ -41,7 +41,7 @@ class Delta(NamedTuple):
 
 
 class Cache:
-    """Objects of one kind, by key and by index.
+    """Objects of one kind, which can be found by key or by index.
 
     Each of ``namespaces`` has its own watch; if there are none, one watch delivers all objects.
     """
@@ -76,11 +76,11 @@ class Cache:
 
     @property
     def seen(self) -> int:
-        """Return the resource version up to which all watches are complete."""
+        """Return the latest resource version for which all watches are complete."""
         return min(self._seen.values())
 
     def seen_in(self, namespace: str) -> int:
-        """Return the resource version up to which one watch is complete.
+        """Return the latest resource version for which one watch is complete.
 
         ``namespace`` is one of those passed to the constructor, or empty if there were none.
         """
@@ -113,7 +113,7 @@ class Cache:
         return self._objects.find_keys(self._indexes[name].find(value))
 
     def observe(self, obj: JSON) -> Delta | None:
-        """Store an added or modified object from the watch; return the change, None if unchanged.
+        """Store an added or modified object from the watch, and return the change, or None.
 
         The event for one of this process's own writes changes nothing, because the response is
         already in the cache.
@@ -131,7 +131,7 @@ class Cache:
         return self._repeat(key) if known > version else None
 
     def observe_deleted(self, obj: JSON) -> Delta | None:
-        """Remove an object that the watch reports as deleted; return the change.
+        """Remove an object that the watch reports as deleted, and return the change.
 
         Returns None if the object was not cached, or if a newer object has its name.
         """

@@ -1,4 +1,4 @@
-"""The lowest TLS version and the cipher suites of the manager's servers, under Go's names."""
+"""The minimum TLS version and the cipher suites for the manager's servers, by their Go names."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class TLSOptions:
     """The TLS versions and cipher suites that the manager's servers accept."""
 
     minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
-    """Lowest TLS version that is accepted; the default is the same as for core's webhooks."""
+    """Minimum TLS version; the default is the same as for core's webhooks."""
     ciphers: str = ""
-    """TLS 1.2 cipher suites as an OpenSSL cipher string; empty for Python's default."""
+    """TLS 1.2 cipher suites as an OpenSSL cipher string, or empty for Python's default."""
 
     def apply(self, context: ssl.SSLContext) -> None:
         """Set the minimum version and the cipher suites on a server's TLS context."""

@@ -1,4 +1,4 @@
-"""Token buckets by key: one for each namespace or client that causes work."""
+"""Token buckets for keys, such as the namespaces or clients that cause work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from capsmith_runtime.kube.clock import monotonic
 
 
 class TokenBuckets:
-    """Token buckets by key, so that a key that uses up its tokens does not affect the others."""
+    """A token bucket for each key, so that a key without tokens left does not affect the others."""
 
     def __init__(self, per_second: float, burst: int, maximum: int) -> None:
         """Initialise without keys; the bucket of a new key is full and holds ``burst`` tokens.
@@ -22,7 +22,7 @@ class TokenBuckets:
         """The tokens left for each key, and the time at which they were counted."""
 
     def take(self, key: str) -> bool:
-        """Take a token from a key's bucket; return False immediately if the bucket is empty."""
+        """Take a token from a key's bucket, or return False immediately if the bucket is empty."""
         now = monotonic()
         # Removed and inserted again, so that the first key is the least recently used one. A key
         # that was dropped starts with a full bucket: the maximum bounds memory, not the rate.

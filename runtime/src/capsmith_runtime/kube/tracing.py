@@ -1,8 +1,8 @@
 """OpenTelemetry traces: a span for each reconcile, and for the calls and requests inside it.
 
-OpenTelemetry is an optional dependency.  It is imported only if the standard environment variables
-request traces; without them each function here returns immediately.  It is imported by name, so
-that type checkers do not need it either.
+OpenTelemetry is an optional dependency. It is imported only if the standard environment variables
+request traces; without them each function here returns immediately. It is imported by name, so not
+even type checkers need it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME: Final = "capsmith_runtime"
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _EXPORTERS: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
-"""Entry points of exporters by protocol."""
+"""Exporters' entry points, keyed by protocol."""
 
 
 class Span(Protocol):
@@ -92,7 +92,7 @@ _api: Any = None
 
 
 def start_tracing(service: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Start tracing if the environment requests it; return whether spans are recorded.
+    """Start tracing if the environment requests it, and return whether spans are recorded.
 
     ``service`` is the name of the service, unless the environment names another. A tracer provider
     that the process has already set is used as it is. Call this before the first reconcile.
@@ -131,7 +131,7 @@ def stop_tracing() -> None:
 
 
 def reconcile_span(kind: str, key: object) -> Span:
-    """Return the span of a reconcile of the object ``key``; it has no parent."""
+    """Return a span for a reconcile of the object ``key``; it has no parent."""
     if _tracer is None:
         return _NO_SPAN
     attributes = {
@@ -159,7 +159,7 @@ def record_result(result: str, error: BaseException | None = None) -> None:
 
 
 def call_span(name: str, identity: str) -> Span:
-    """Return the span of a call of author code, for use within a reconcile."""
+    """Return a span for a call to the author's code, for use within a reconcile."""
     if _tracer is None or not _is_traced():
         return _NO_SPAN
     attributes = {"code.function.name": name, "reconcile.identity": identity}
@@ -167,7 +167,7 @@ def call_span(name: str, identity: str) -> Span:
 
 
 def request_span(method: str, path: str) -> Span:
-    """Return the span of a request to an API server, for use within a reconcile."""
+    """Return a span for a request to an API server, for use within a reconcile."""
     if _tracer is None or not _is_traced():
         return _NO_SPAN
     attributes = {"http.request.method": method, "url.path": path}
@@ -188,7 +188,7 @@ def _is_requested(environment: Mapping[str, str]) -> bool:
 
 
 def _exporter_names(environment: Mapping[str, str]) -> list[str] | None:
-    """Return the exporters that OTEL_TRACES_EXPORTER names; None if it is not set."""
+    """Return the exporters that OTEL_TRACES_EXPORTER names, or None if it is not set."""
     text = environment.get("OTEL_TRACES_EXPORTER", "")
     if not text.strip():
         return None

@@ -1,7 +1,7 @@
 """A work queue of keys without duplicates; no key is processed twice at the same time.
 
-As in controller-runtime, the queue holds keys and not changes.  A worker reads the latest object,
-so any number of changes that arrive while a key waits cost one reconcile.
+As in controller-runtime, the queue holds keys and not changes. A worker reads the latest object, so
+any number of changes that arrive while a key waits cause only one reconcile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from capsmith_runtime.kube.requeue import Priority
 K = TypeVar("K", bound=Hashable)
 
 LOW_SHARE: Final = 5
-"""One in this many keys is taken from those of low priority, so that none of them starves."""
+"""One in this many keys taken has low priority, so that no such key starves."""
 
 
 class PriorityFifo(Generic[K]):
@@ -218,7 +218,7 @@ class WorkQueue(Generic[K]):
         self._timers[key] = timer, priority
 
     def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> float:
-        """Add a failed key after exponential back-off with jitter; return the delay in seconds.
+        """Add a failed key after exponential back-off with jitter, and return the delay in seconds.
 
         The delay is at least ``at_least``.
         """
@@ -238,7 +238,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     def priority_of(self, key: K) -> Priority:
-        """Return the priority of a key's running reconcile; NORMAL if none is running."""
+        """Return the priority of a key's running reconcile, or NORMAL if none is running."""
         return self._processing.get(key, Priority.NORMAL)
 
     async def get(self) -> K:

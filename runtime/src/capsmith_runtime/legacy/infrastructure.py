@@ -67,5 +67,5 @@ class InfraMachineReconciler(api.InfraMachineReconciler[Spec], Generic[Spec]):
     def capacity(
         self, spec: Spec
     ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:
-        """Return the capacity of a machine with the spec ``spec``; None if it is unknown."""
+        """Return the capacity of a machine with the spec ``spec``, or None if it is unknown."""
         return None

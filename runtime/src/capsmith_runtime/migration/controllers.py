@@ -58,7 +58,7 @@ class Definition:
     name: str
     resource_version: str
     state: tuple[str, int]
-    """UID and generation of the CRD; one of them changes whenever the versions do."""
+    """The CRD's UID and generation, one of which changes whenever the versions do."""
     storage: str
     """The storage version."""
     stored: tuple[str, ...]
@@ -82,7 +82,7 @@ class Definition:
 
 
 def read_definition(crd: JSON) -> Definition | None:
-    """Return a CRD's definition; None if the CRD serves no version, so no object can be read."""
+    """Return a CRD's definition, or None if the CRD serves no version, so no object can be read."""
     versions = metadata.items(crd, "spec", "versions")
     storage = next((metadata.text(each, "name") for each in versions if each.get("storage")), "")
     served = [each for each in versions if each.get("served")]

@@ -18,12 +18,12 @@ from capsmith_runtime.reconcile.patcher import Patcher
 
 
 def read_recorded(obj: Object, group: str) -> str | None:
-    """Return the recorded account of an object's infrastructure; None if none is recorded."""
+    """Return the recorded account of an object's infrastructure, or None if none is recorded."""
     return records.read(obj, group, records.ACCOUNT)
 
 
 class AccountCheck:
-    """Compares the account of a call's session with the account that the object has recorded."""
+    """Compares the account of a call's session with the account recorded on the object."""
 
     def __init__(self, kind: Kind[Any], patcher: Patcher) -> None:
         self._kind = kind

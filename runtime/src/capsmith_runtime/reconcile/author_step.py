@@ -65,7 +65,7 @@ class AuthorCalls:
     ) -> None:
         """Initialise for one reconciler.
 
-        ``concurrency`` is the kind's number of workers; None for the default number.
+        ``concurrency`` is the kind's number of workers, or None for the default number.
         """
         self._reconciler = reconciler
         self._executor = sessions.executor
@@ -310,7 +310,7 @@ class Connections(Protocol):
 
     @property
     def client(self) -> KubeClient:
-        """Return the client of the management cluster."""
+        """Return the management cluster client."""
         ...
 
     @property
@@ -328,7 +328,7 @@ class Connections(Protocol):
 def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
     """Return a context manager that connects a scope to the API server while its block runs.
 
-    After the block, the scope's clients send nothing.
+    After the block, the scope's clients send no requests.
     """
     send_events(scope, to.events, obj)
     client = getattr(scope, "client", None)
@@ -405,7 +405,7 @@ class AuthorStep(Generic[R]):
             return None
 
     def scope_fields(self, obj: JSON) -> ScopeFields:
-        """Return the attributes shared by the scopes of all kinds."""
+        """Return the attributes that the scopes of all kinds share."""
         key = key_of(obj)
         return {
             "name": key.name,
@@ -416,7 +416,7 @@ class AuthorStep(Generic[R]):
         }
 
     def delete_scope_fields(self, obj: JSON) -> DeleteScopeFields:
-        """Return the attributes shared by the scopes of all deletions.
+        """Return the attributes that all deletion scopes share.
 
         The first call for an object starts the count of its ``deletion_seconds``.
         """
@@ -430,7 +430,7 @@ class AuthorStep(Generic[R]):
     async def call(
         self, patcher: Patcher, hook: Callable[..., object], scope: object, expected: type[T]
     ) -> T | Waiting:
-        """Call a method of the reconciler and return its result, of type ``expected`` or Waiting.
+        """Call a reconciler method and return its result, an ``expected`` or a Waiting.
 
         NotAvailableError is converted to the Waiting that it contains.  Any other exception is
         reported in the conditions and raised again, except DeferredError, which is not a failure.

@@ -1,4 +1,4 @@
-"""Caches of Cluster API's own objects, shared by all of a manager's controllers."""
+"""Caches for Cluster API's own objects, shared by all of a manager's controllers."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ class WatchScope:
     """The objects for which this manager is responsible, by namespace and watch filter."""
 
     namespaces: tuple[str, ...] = ()
-    """The watched namespaces; empty for all namespaces (CC-33)."""
+    """The watched namespaces, or empty for all namespaces (CC-33)."""
     excluded_namespaces: tuple[str, ...] = ()
     """The namespaces that are not watched, if all others are."""
     watch_filter: str = ""
-    """Required value of the watch-filter label; empty for all objects (MG-01)."""
+    """Required value of the watch-filter label, or an empty string for all objects (MG-01)."""
     own_namespace: str = ""
-    """Namespace of the manager and of the Secrets of cluster-scoped identities."""
+    """Namespace of the manager and of cluster-scoped identities' Secrets."""
 
     def select(
         self, *, labels: str = "", fields: str = "", metadata_only: bool = False
@@ -112,7 +112,7 @@ class WatchScope:
         return self.select(labels=labels) if namespaced else (Selection(labels=labels),)
 
     def covers_namespace(self, namespace: str) -> bool:
-        """Return whether objects in ``namespace`` are in scope; true for cluster-scoped ones."""
+        """Return whether objects in ``namespace`` are in scope; cluster-scoped ones always are."""
         if not namespace:
             return True
         return namespace in (self.namespaces or (namespace,)) and (
@@ -135,7 +135,7 @@ _CRD_ABSENT: Final = "install the CRD: `clusterctl init` with its provider, or `
 
 
 class Caches:
-    """Caches of Clusters and Machines, and a factory for further caches."""
+    """Caches for Clusters and Machines, and a factory for further caches."""
 
     def __init__(
         self, client: KubeClient, metrics: Metrics, reader: CoreReader, scope: WatchScope
@@ -157,14 +157,14 @@ class Caches:
         )
 
     def cluster(self, namespace: str, name: str | None) -> Cluster | None:
-        """Return a Cluster from the cache; None if it is not cached."""
+        """Return a Cluster from the cache, or None if it is not cached."""
         obj = self.clusters.get(NamespacedName(namespace, name)) if name else None
         return self.reader.read_cluster(obj) if obj is not None else None
 
     async def live_cluster(self, namespace: str, name: str | None) -> Cluster | None:
-        """Return a Cluster from the API server; None if it does not exist.
+        """Return a Cluster from the API server, or None if it does not exist.
 
-        Call this before deletions, to notice a pause that is not in the cache yet (SM-01).
+        Call this before deletions, to detect a pause that is not in the cache yet (SM-01).
         """
         if not name:
             return None
@@ -176,7 +176,7 @@ class Caches:
             return None
 
     def machine_of(self, obj: JSON) -> Machine | None:
-        """Return the Machine that owns ``obj``, from the cache; None if there is none in it."""
+        """Return the Machine that owns ``obj``, or None if it is not cached."""
         name = metadata.owner_name(obj, MACHINE_KIND, CORE_GROUP)
         owner = self.machines.get(NamespacedName(metadata.namespace(obj), name)) if name else None
         return self.reader.read_machine(owner) if owner is not None else None
@@ -201,7 +201,7 @@ class Caches:
 
 
 def owning_cluster(obj: JSON) -> str | None:
-    """Return the name of the Cluster that owns an infrastructure cluster; None if none does.
+    """Return the name of the Cluster that owns an infrastructure cluster, or None if none does.
 
     See IC-17.
     """
@@ -211,8 +211,8 @@ def owning_cluster(obj: JSON) -> str | None:
 def cluster_name_of(obj: JSON) -> str | None:
     """Return the name of the Cluster that a provider's object belongs to.
 
-    It is taken from the owner references, or else from the cluster name label; None if neither
-    exists.
+    It is taken from the owner references, or else from the cluster name label. Returns None if
+    neither exists.
     """
     return owning_cluster(obj) or metadata.labels(obj).get(CLUSTER_NAME_LABEL)
 

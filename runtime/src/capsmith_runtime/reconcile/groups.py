@@ -24,7 +24,7 @@ Runnable = Callable[[], Coroutine[Any, Any, None]]
 
 
 class CredentialsSource(Protocol):
-    """Source of credentials, through which other groups read those of their objects."""
+    """Source from which other groups read the credentials for their objects."""
 
     def add_users(
         self,
@@ -33,28 +33,28 @@ class CredentialsSource(Protocol):
         *,
         has_default: bool = False,
     ) -> None:
-        """Register the informer of a kind with ``spec.identityRef``; call this before it runs.
+        """Register the informer for a kind with ``spec.identityRef``; call this before it runs.
 
-        ``enqueue`` is called with each object whose identity has changed; if it is None, the key of
-        the object is added to the queue of its kind.  ``has_default`` is true if the objects use
-        the identity of their Cluster's infrastructure by default, and record which one they use.
+        ``enqueue`` is called with each object whose identity has changed. If it is None, the
+        object's key is added to its kind's queue. ``has_default`` is true if the objects use the
+        identity of their Cluster's infrastructure by default, and record which one they use.
         """
         ...
 
     async def read(self, obj: JSON) -> Credentials | Waiting:
-        """Return the credentials of the identity to which an object refers; empty without one."""
+        """Return the credentials of the identity that an object refers to, or empty without one."""
         ...
 
     async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
         """Return the credentials for an object that belongs to a Cluster.
 
-        The object's own identity takes precedence over that of the Cluster's infrastructure.  If
-        the infrastructure is gone, the identity that the object has recorded is used.
+        The object's own identity takes precedence over that of the Cluster's infrastructure. If the
+        infrastructure is gone, the identity recorded on the object is used.
         """
         ...
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation with the identity that an object uses; empty if it is unknown."""
+        """Return the annotation with the identity that an object uses, empty if it is unknown."""
         ...
 
 
@@ -63,7 +63,7 @@ class ControllerGroup:
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the group's informers, except those in :class:`.caches.Caches`."""
+        """Return the group's informers, apart from those in :class:`.caches.Caches`."""
         return ()
 
     def reconcilers(self) -> Iterable[tuple[str, Reconcile]]:
@@ -74,14 +74,14 @@ class ControllerGroup:
         """Register event handlers; called before the informers start."""
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Look up the manager's other groups with which this group shares resources.
+        """Look up the manager's other groups that this group shares resources with.
 
         Called once, before the manager starts anything.
         """
 
     @property
     def credentials(self) -> CredentialsSource | None:
-        """Return the source of credentials for other groups; None if this group has none."""
+        """Return the source of credentials for other groups, or None if this group has none."""
         return None
 
     @property

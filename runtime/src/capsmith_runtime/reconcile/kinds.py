@@ -48,10 +48,10 @@ class Kind(Generic[R]):
     """Dataclass of the kind's spec."""
     reconciler: type[R]
     template: ResourceType | None = None
-    """Resource type of the template kind; None if its status is never written."""
+    """Resource type of the template kind, or None if its status is never written."""
     has_other_versions: bool = False
     """Whether references to an object may use an API version other than the storage version."""
 
     def external_id(self, obj: Object) -> str:
-        """Return the external id of an object of this kind, which identifies its infrastructure."""
+        """Return the external id that identifies the infrastructure of an object of this kind."""
         return external_id.of(obj, self.resource.group)

@@ -46,7 +46,7 @@ ClientOpener = Callable[[], Awaitable[KubeClient]]
 
 
 class Inherited(NamedTuple):
-    """Labels of the reconciled object that new objects of an API group inherit."""
+    """The reconciled object's labels, which new objects in an API group inherit."""
 
     group: str
     labels: Mapping[str, str]
@@ -98,14 +98,14 @@ class ClientSession:
         self.loop = loop
         self.inherited = inherited
         self.owner = owner
-        """Decides which objects may be applied; None to allow all."""
+        """Decides which objects may be applied, or None to allow all."""
         self.has_ended = False
         self._running: set[asyncio.Task[Any]] = set()
 
     async def send(self, request: str, send: Callable[[KubeClient], Awaitable[T]]) -> T:
         """Send a request and return its response.
 
-        Raises KubernetesError, CallEndedError if the call of the reconciler has ended, and
+        Raises KubernetesError, CallEndedError if the call to the reconciler has ended, and
         NotAvailableError if there is no client yet.
         """
         self._check(request)
@@ -170,13 +170,13 @@ class KubernetesReader:
     def get(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> JSON | None:
-        """Return an object; None if it does not exist."""
+        """Return an object, or None if it does not exist."""
         return self._wait(lambda: self.get_async(api_version, kind, name, namespace=namespace))
 
     async def get_async(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> JSON | None:
-        """Return an object like ``get``, without blocking the event loop."""
+        """Return an object without blocking the event loop; see ``get``."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "get")
@@ -192,7 +192,7 @@ class KubernetesReader:
     ) -> Objects:
         """Return the objects that match a label selector such as ``app=db,tier!=test``.
 
-        An empty ``labels`` matches all objects. The order is that of the API server.
+        An empty ``labels`` matches all objects. The objects are in the API server's order.
         """
         return self._wait(
             lambda: self.list_async(api_version, kind, labels=labels, namespace=namespace)
@@ -201,7 +201,7 @@ class KubernetesReader:
     async def list_async(
         self, api_version: str, kind: str, *, labels: str = "", namespace: str | None = None
     ) -> Objects:
-        """Return objects like ``list``, without blocking the event loop."""
+        """Return objects without blocking the event loop; see ``list``."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, "", namespace)
         session.permissions.check(resource, "", "list")
@@ -250,7 +250,7 @@ class KubernetesClient(KubernetesReader):
         return self._wait(lambda: self.create_async(obj, namespace=namespace))
 
     async def create_async(self, obj: JSON, *, namespace: str | None = None) -> JSON:
-        """Create an object like ``create``, without blocking the event loop."""
+        """Create an object without blocking the event loop; see ``create``."""
         session = self._connected
         resource, key, sent = self._placed(session, obj, namespace)
         session.permissions.check(resource, key.name, "create")
@@ -285,7 +285,7 @@ class KubernetesClient(KubernetesReader):
         force: bool = True,
         adopt: bool = False,
     ) -> JSON:
-        """Apply an object like ``apply``, without blocking the event loop."""
+        """Apply an object without blocking the event loop; see ``apply``."""
         session = self._connected
         resource, key, sent = self._placed(session, obj, namespace)
         # The API server also requires `create` when server-side apply creates the object.
@@ -315,7 +315,7 @@ class KubernetesClient(KubernetesReader):
     async def patch_async(
         self, api_version: str, kind: str, name: str, body: JSON, *, namespace: str | None = None
     ) -> JSON:
-        """Patch an object like ``patch``, without blocking the event loop."""
+        """Patch an object without blocking the event loop; see ``patch``."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "patch")
@@ -331,7 +331,7 @@ class KubernetesClient(KubernetesReader):
     def delete(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> bool:
-        """Request the deletion of an object; return False if it does not exist.
+        """Request the deletion of an object, or return False if it does not exist.
 
         Does not wait until the object is gone.
         """
@@ -340,7 +340,7 @@ class KubernetesClient(KubernetesReader):
     async def delete_async(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> bool:
-        """Delete an object like ``delete``, without blocking the event loop."""
+        """Delete an object without blocking the event loop; see ``delete``."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "delete")

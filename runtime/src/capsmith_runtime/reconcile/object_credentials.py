@@ -1,4 +1,4 @@
-"""The credentials of one kind's objects, read from the manager's group that serves identities."""
+"""Credentials for one kind's objects, read from the manager group that serves identities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capsmith_runtime.reconcile.sessions import Credentials
 
 
 class ObjectCredentials:
-    """Reads the credentials of one kind's objects; they are empty if the kind lacks the feature."""
+    """Reads credentials for one kind's objects; they are empty if the kind lacks the feature."""
 
     def __init__(self, kind: Kind[Any]) -> None:
         self.is_used = CREDENTIALS_FEATURE in kind.features
@@ -37,11 +37,11 @@ class ObjectCredentials:
             self._source.add_users(informer, enqueue, has_default=has_default)
 
     async def read(self, obj: JSON) -> Credentials | Waiting:
-        """Return the credentials of the identity to which an object refers."""
+        """Return the credentials of the identity that an object refers to."""
         return Credentials() if self._source is None else await self._source.read(obj)
 
     async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
-        """Return the credentials of an object's own identity, or else of its Cluster's identity."""
+        """Return the credentials of an object's own identity, or else its Cluster's."""
         if self._source is None:
             return Credentials()
         return await self._source.read_of_member(obj, cluster)

@@ -28,32 +28,32 @@ class CustomObject(Generic[Spec, Status]):
     """Base class for typed objects; ``_generated/api`` contains a class for each kind."""
 
     resource: ClassVar[ResourceType]
-    """Group, version and names of the kind."""
+    """The kind's group, version and names."""
     spec_class: ClassVar[type[Any]]
     """The kind's generated Spec class."""
     status_class: ClassVar[type[Any] | None] = None
-    """The kind's generated Status class; None if provider.yaml declares no status fields for it."""
+    """The kind's generated Status class, or None if provider.yaml declares no status fields."""
 
     name: str
     namespace: str = ""
-    """Namespace of the object; empty for a cluster-scoped kind."""
+    """Namespace of the object, or an empty string for a cluster-scoped kind."""
     spec: Spec
     """The object's spec, an instance of ``spec_class``."""
     status: Status | None = None
-    """The status that the object's reconciler wrote, which is never sent; None if there is none."""
+    """The status that the object's reconciler wrote, or None; it is never sent."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the object; ``cluster.x-k8s.io/cluster-name`` makes it belong to that Cluster."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_references: Sequence[Mapping[str, Any]] = ()
     """Owners of the object, each created by a scope's ``owner_reference()``."""
     identity_ref: Mapping[str, str] | None = None
-    """``kind`` and ``name`` of the identity; None to use the infrastructure cluster's identity."""
+    """``kind`` and ``name`` of the identity, or None to use the infrastructure cluster's."""
     uid: str = ""
-    """UID of the object; empty until it is created."""
+    """UID of the object, or an empty string until it is created."""
     deleting: bool = False
     """Whether the object is being deleted."""
     ready: bool | None = None
-    """Status of the Ready condition if it is about the current spec; None if unknown."""
+    """Status of the Ready condition if it is about the current spec, or None if unknown."""
 
     @classmethod
     def from_dict(cls, obj: Object) -> Self:

@@ -23,7 +23,7 @@ def utc_now() -> str:
 
 
 class ObjectDeletedError(Exception):
-    """Raised if the object no longer exists, so that there is nothing to write; not a failure."""
+    """Raised if the object no longer exists; not a failure, because nothing is left to write."""
 
 
 class Patcher:
@@ -50,7 +50,7 @@ class Patcher:
         self._observed: int | None = None
 
     def track_generation(self) -> None:
-        """Include ``observedGeneration`` in each status that completes a reconcile (CRD-14)."""
+        """Set ``observedGeneration`` in the status that each complete reconcile writes (CRD-14)."""
         self._observed = metadata.generation(self.obj)
 
     async def add_finalizer(
@@ -104,7 +104,7 @@ class Patcher:
 
     @property
     def recorded_conditions(self) -> frozenset[str]:
-        """Return the types of the conditions that the author's code has set, as recorded."""
+        """Return the recorded types of the conditions that the author's code has set."""
         return conditions.read_recorded_types(self.obj, self._informer.resource.group)
 
     async def record_conditions(self, types: Set[str]) -> None:
@@ -135,7 +135,7 @@ class Patcher:
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
-        """Write the conditions of an incomplete reconcile; the rest of the status is unchanged."""
+        """Write an incomplete reconcile's conditions, without changing the rest of the status."""
         await self.write_status(metadata.mapping(self.obj, "status"), wanted, complete=False)
 
     def _with_generation(self, status: JSON) -> JSON:

@@ -29,7 +29,7 @@ class PolicyRule(NamedTuple):
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """Names of the objects that the rule applies to; empty for all objects."""
+    """Names of the objects that the rule applies to, or empty for all objects."""
 
     def allows(self, verb: str, group: str, resource: str, name: str) -> bool:
         """Return whether the rule allows a request; ``name`` is empty for a whole collection."""

@@ -29,21 +29,21 @@ class Waiting:
     message: str = ""
     """Message of the Ready condition."""
     requeue_after: float | None = 10.0
-    """Seconds until the next reconcile; None to wait for a change to the object or a related one.
+    """Seconds until the next reconcile, or None to wait for a change to this or a related object.
     """
     status: Any = field(default=None, kw_only=True)
-    """Instance of the generated Status class, such as with an operation's id.
+    """Instance of the generated Status class, for example with an operation's id.
 
     It is written immediately.
     """
     provider_id: str | None = field(default=None, kw_only=True)
     """Id of a machine that is being created; written immediately, and must never change (IM-01)."""
     addresses: Sequence[Address] | None = field(default=None, kw_only=True)
-    """Known addresses of a machine; None to keep the addresses in the status."""
+    """Known addresses of a machine, or None to keep the addresses in the status."""
     control_plane_endpoint: Endpoint | None = field(default=None, kw_only=True)
     """An infrastructure cluster's endpoint; written immediately unless one is set (IC-02)."""
     failure_domains: Sequence[FailureDomain] | None = field(default=None, kw_only=True)
-    """Known failure domains of an infrastructure cluster; None to keep those in the status."""
+    """Known failure domains of an infrastructure cluster, or None to keep those in the status."""
 
     def __post_init__(self) -> None:
         check_reason(self.reason)
@@ -59,9 +59,8 @@ class Terminated:
     which the Machine shows as InfrastructureReady. Health checks and control planes replace the
     Machine. In contract v1beta1 the result is a terminal failure (IM-11).
 
-    The result takes effect only after a second call, 30 seconds later by default, has returned it
-    as well. It is held back while more than a third of the machines of the cluster or the identity
-    disappear.
+    The result takes effect only if a second call, by default 30 seconds later, returns it again. It
+    is held back while more than a third of the cluster's or the identity's machines disappear.
     """
 
     reason: str
@@ -69,7 +68,7 @@ class Terminated:
     message: str = ""
     """Message of the Ready condition."""
     status: Any = None
-    """Instance of the generated Status class; None to keep the status fields unchanged."""
+    """Instance of the generated Status class, or None to keep the status fields unchanged."""
 
     def __post_init__(self) -> None:
         check_reason(self.reason)
@@ -98,15 +97,15 @@ class State:
     ready: bool = True
     """Status of the Ready condition."""
     reason: str = ""
-    """Reason of the Ready condition in CamelCase; empty for Ready or NotReady."""
+    """Reason of the Ready condition in CamelCase, or an empty string for Ready or NotReady."""
     message: str = ""
     """Message of the Ready condition, for users."""
     conditions: Sequence[Condition] = ()
     """Additional conditions; a condition that is no longer returned is removed from the object."""
     status: Any = None
-    """Instance of the generated Status class; None to leave its fields unchanged."""
+    """Instance of the generated Status class, or None to leave its fields unchanged."""
     requeue_after: float | None = None
-    """Seconds until the next reconcile; None for the sync period."""
+    """Seconds until the next reconcile, or None for the sync period."""
 
     # Python 3.11 cannot call super() without arguments in a class with slots.
     def __post_init__(self) -> None:

@@ -105,7 +105,7 @@ def add_resync(result: Result, context: ControllerContext) -> Result:
 
 
 def resync_seconds(context: ControllerContext) -> float | None:
-    """Return the seconds until the next reconcile if no event arrives; None if disabled."""
+    """Return the seconds until the next reconcile if no event arrives, or None if disabled."""
     if context.sync_seconds <= 0:
         return None
     # Jitter spreads the reconciles of objects that were created together.
@@ -128,6 +128,6 @@ def log_changes(kind: Kind[Any], key: NamespacedName, before: JSON, after: JSON)
 
 
 def _ready_of(obj: JSON) -> Mapping[str, Any]:
-    """Return an object's Ready condition; empty if it has none."""
+    """Return an object's Ready condition, or an empty mapping if it has none."""
     shown = metadata.items(obj, "status", "conditions")
     return conditions.find(shown, constants.READY_CONDITION) or {}

@@ -1,4 +1,4 @@
-"""Arguments of reconcilers: an object, and the objects to which it refers."""
+"""Reconcilers' arguments: an object, and the objects that it refers to."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Session:
         self.began = monotonic()
         self.opened_at = self.began
         self.account: str | None = None
-        """The account that the factory returned; None if it returns none, or before that."""
+        """The account that the factory has returned, or None."""
         self.opening: asyncio.Future[Any]
         self.watch: SessionWatch | None = None
         self.idle_timer: asyncio.TimerHandle | None = None
@@ -160,7 +160,7 @@ class SessionPool:
         return session
 
     def release(self, session: Session) -> None:
-        """End one use of a session; the last use of a retired session closes it."""
+        """End one use of a session, and close the session if it is retired and no longer used."""
         session.users -= 1
         if session.users:
             return

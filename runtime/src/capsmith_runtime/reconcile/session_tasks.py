@@ -1,4 +1,4 @@
-"""Background tasks of session factories: readiness checks, and watches of the infrastructure."""
+"""Session factories' background tasks, which check readiness and watch the infrastructure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SessionWatch:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, session: object) -> None:
-        """Start reporting changes of ``session``."""
+        """Start reporting the changes that ``session`` observes."""
         name = f"watch-{self._details['factory']}"
         # An empty context: the session belongs to no object, not even to the one that opened it.
         self._task = asyncio.get_running_loop().create_task(
@@ -148,7 +148,7 @@ class SessionWatch:
 
 
 class PeriodicCheck(ABC):
-    """Calls a function of the author periodically, and reports whether it raised an exception.
+    """Periodically calls an author function, and reports whether it raised an exception.
 
     It does not use the threads of the reconcilers' calls: a hanging check must neither block those
     calls nor make the manager unhealthy.
@@ -212,7 +212,7 @@ class ReadinessCheck(PeriodicCheck):
         self._problem: str | None = "not called yet"
 
     def is_ready(self) -> bool:
-        """Return whether the last call succeeded; False before the first call has ended."""
+        """Return whether the last call succeeded, or False before the first call has ended."""
         return self._problem is None
 
     def report(self, problem: str | None) -> None:

@@ -19,11 +19,11 @@ class Credentials(Mapping[str, str]):
     __slots__ = ("_spec", "_values", "identity", "identity_kind", "source")
 
     identity: str
-    """Identity as ``name`` or ``namespace/name``; empty if the infrastructure cluster has none."""
+    """Identity as ``name`` or ``namespace/name``, empty if the infrastructure cluster has none."""
     identity_kind: str
-    """Kind of the identity; empty if there is no identity."""
+    """Kind of the identity, or an empty string if there is no identity."""
     source: Credentials | None
-    """Credentials of the identity from which this one is derived; None if it is not derived."""
+    """Credentials of the identity from which this one is derived, or None if it is not derived."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Credentials(Mapping[str, str]):
 
 
 def qualified_identity(credentials: Credentials) -> str:
-    """Return the kind and name of the identity with these credentials; empty if there is none."""
+    """Return the kind and name of the identity with these credentials, empty if there is none."""
     return f"{credentials.identity_kind} {credentials.identity}".strip()
 
 
@@ -87,15 +87,15 @@ class ReportedChange:
     """A report that an object's infrastructure has changed; exactly one of the ids is set."""
 
     external_id: str = ""
-    """External id of the object; empty if the report names another id."""
+    """External id of the object, or an empty string if the report names another id."""
     short_id: str = ""
-    """Short form of the object's external id; empty if the report names another id."""
+    """Short form of the object's external id, or an empty string if the report names another id."""
     provider_id: str = ""
-    """Provider id of the object; empty if the report names another id."""
+    """Provider id of the object, or an empty string if the report names another id."""
 
 
 class Changes:
-    """Accepts reports of changes in the infrastructure; see ``SessionFactory.watch``.
+    """Accepts reports of changes to the infrastructure; see ``SessionFactory.watch``.
 
     All methods may be called from any thread.
     """
@@ -116,7 +116,7 @@ class Changes:
             self._enqueue(ReportedChange(**ids))
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the session to end; return whether it has ended.
+        """Wait at most ``seconds`` for the session to end, and return whether it has ended.
 
         Blocks the thread, so do not call it from asynchronous code, which is cancelled instead.
         """
@@ -128,7 +128,7 @@ class Changes:
 
 
 class SessionFactory(ABC, Generic[S]):
-    """Opens and closes the session of each identity; methods may be ``def`` or ``async def``.
+    """Opens and closes each identity's session; methods may be ``def`` or ``async def``.
 
     The manager creates a single factory, without arguments, for all reconcilers that name the class
     in ``session_factory``. An identity's session is opened once, before the first call that needs
@@ -156,11 +156,11 @@ class SessionFactory(ABC, Generic[S]):
         """
 
     def account(self, session: S) -> str | Awaitable[str]:
-        """Return the account or project to which a session's calls belong; optional.
+        """Return the account or project that a session's calls belong to; optional.
 
-        Called once after each ``open``; an exception is handled like an exception of ``open``.  The
+        Called once after each ``open``; an exception is handled like one that ``open`` raises. The
         account is recorded in an annotation before the first ``reconcile_normal`` of an
-        infrastructure cluster, machine, pool or resource.  If a later session belongs to another
+        infrastructure cluster, machine, pool or resource. If a later session belongs to another
         account, no method is called for the object, and Ready is False with the reason
         ``AccountChanged``.
 
@@ -175,7 +175,7 @@ class SessionFactory(ABC, Generic[S]):
         return None
 
     def watch(self, session: S, changes: Changes) -> Awaitable[None] | None:
-        """Report changes in the infrastructure while the session is open; optional.
+        """Report changes to the infrastructure while the session is open; optional.
 
         Runs in the background for as long as the session is open. When the session is closed, a
         coroutine is cancelled, whereas a function, which has its own thread, must return once
@@ -199,7 +199,7 @@ class SessionUser:
     """Base class for reconcilers whose methods may need a session."""
 
     session_factory: ClassVar[type[SessionFactory[Any]] | None] = None
-    """The factory of the session in ``scope.session(...)``; None if there is no session."""
+    """The factory of the session in ``scope.session(...)``, or None if there is no session."""
 
 
 class ScopeSession:
@@ -225,7 +225,7 @@ class ScopeSession:
         self._factory, self._error = factory, error
 
     def get(self, factory: type[SessionFactory[S]]) -> S:
-        """Return the session of this call.
+        """Return the session to use in this call.
 
         Raises TypeError if the reconciler does not name this factory, and the error passed to
         ``fail`` if the session could not be opened.

@@ -30,7 +30,7 @@ class StatusDebounce:
         self._since: dict[NamespacedName, tuple[str, float]] = {}
 
     def left(self, key: NamespacedName, reason: str) -> float:
-        """Return the seconds until a wait for ``reason`` must be written; 0 if it is due now."""
+        """Return the seconds until a wait for ``reason`` must be written, or 0 if it is due now."""
         known, since = self._since.get(key, ("", 0.0))
         if known != reason:
             since = self._clock()
@@ -151,7 +151,7 @@ class StatusReporter:
     async def report_wait(
         self, patcher: Patcher, waiting: Waiting, status: JSON | None = None
     ) -> Result:
-        """Return when to reconcile again; write the reason once the wait has lasted long enough.
+        """Return when to reconcile again; write the reason once the object has waited long enough.
 
         ``status`` is the object's status with the partial results in ``waiting``. If it is None,
         the kind supports no partial results except the author's status fields; others raise

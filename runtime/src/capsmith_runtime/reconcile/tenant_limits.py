@@ -24,7 +24,7 @@ _log = get_logger("hooks")
 SHARE: Final = 4
 """Divisor for the share of workers and threads that a tenant's slow calls may occupy.
 
-With 4, they may occupy a quarter of a kind's workers and of all threads.
+With 4, they may occupy a quarter of a kind's workers and a quarter of all threads.
 """
 HANG_BASE_SECONDS: Final = 10.0
 HANG_MAX_SECONDS: Final = 300.0
@@ -66,7 +66,7 @@ class CallPermit:
     def time_out(self, *, hangs: bool) -> None:
         """Pause the tenant after a timeout.
 
-        ``hangs`` is true if the call is still running; it then counts until :meth:`end`.
+        ``hangs`` is true if the call is still running, in which case it counts until :meth:`end`.
         """
         self.hangs = hangs
         self._tenant.pause_after(self)
@@ -123,7 +123,7 @@ class TenantCalls:
         )
 
     def begin(self, group: Hashable) -> CallPermit:
-        """Count a call as running in ``group``, until the permit that is returned ends."""
+        """Count a call as running in ``group`` until the returned permit ends."""
         permit = CallPermit(self, group)
         self._permits.add(permit)
         return permit

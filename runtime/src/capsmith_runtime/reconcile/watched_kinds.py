@@ -28,7 +28,7 @@ RETRY_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A kind whose changes enqueue the provider's objects; by default, the changed one's owners."""
+    """A kind whose changes enqueue the provider's objects, by default the changed one's owners."""
 
     kind: str
     """The provider's kind whose objects are enqueued."""
@@ -36,14 +36,14 @@ class Watch:
     path: tuple[str, ...] = ()
     """Path of the field in the provider's kind that names the changed object.
 
-    Lists on the path are followed.
+    If the path leads through a list, each of its items counts.
     """
     label: str = ""
     """Label on the changed object that holds the name of the object to enqueue."""
 
 
 class WatchedKinds(ControllerGroup):
-    """Informers for the kinds of ``watches``; ``own`` are the informers of the provider's kinds."""
+    """Informers for the kinds in ``watches``; ``own`` are the provider kinds' informers."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class WatchedKinds(ControllerGroup):
 
     @property
     def runnables(self) -> tuple[Runnable, ...]:
-        """Return the informers as tasks, so that the manager's start does not wait for them."""
+        """Return the informers as tasks, so that starting the manager does not wait for them."""
         return tuple(informer.run for informer in self._informers.values())
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register handlers that enqueue the provider's objects that a changed object concerns."""
+        """Register handlers that enqueue the provider's objects affected by a change."""
         for watch, own in self._watches.items():
             watched = self._informers[watch.resource]
             watched.add_handler(partial(_enqueue, watch, own, watched, queues))
@@ -100,7 +100,7 @@ def _enqueue(watch: Watch, own: Informer, watched: Informer, queues: Queues, cha
 
 
 def _concerned(watch: Watch, own: Informer, changed: JSON) -> Iterator[NamespacedName]:
-    """Yield the keys of the provider's objects that a changed object concerns."""
+    """Yield the keys of the provider's objects affected by a change."""
     namespace = metadata.namespace(changed) if own.resource.namespaced else ""
     if watch.path:
         name = f"{metadata.namespace(changed)}/{metadata.name(changed)}"

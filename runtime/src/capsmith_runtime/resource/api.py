@@ -22,14 +22,14 @@ Spec = TypeVar("Spec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """An entry of ``metadata.ownerReferences``."""
+    """An entry in ``metadata.ownerReferences``."""
 
     group: str
     kind: str
     name: str
     uid: str
     controller: bool
-    """Whether the owner is the controller; at most one owner is."""
+    """Whether the owner is the controller, as at most one owner is."""
 
 
 # No slots, because Class[T](...) fails with slots in Python 3.11.
@@ -40,13 +40,13 @@ class ResourceScope(OwnerScope, InfraClusterUser, Generic[Spec]):
     spec: Spec
     """The resource's spec, as an instance of the generated class."""
     cluster: Cluster | None
-    """The Cluster that the resource belongs to, by label or owners; None if it has no Cluster."""
+    """The Cluster that the resource belongs to by label or owners, or None if there is none."""
     owners: tuple[Owner, ...]
-    """The entries of ``metadata.ownerReferences``."""
+    """The entries in ``metadata.ownerReferences``."""
     credentials: Credentials = field(repr=False)
-    """Content of the identity's Secret; empty if there is no identity."""
+    """Content of the identity's Secret, or empty if there is no identity."""
     infra_cluster: InfraClusterView | None = None
-    """The infrastructure cluster of ``cluster``; None if this provider does not serve its kind.
+    """The infrastructure cluster of ``cluster``, or None if this provider does not serve its kind.
 
     Changes to its spec or status, except to conditions, trigger a reconcile of the resource.
     """
@@ -63,11 +63,11 @@ class ResourceDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
     """
 
     cluster: Cluster | None
-    """The Cluster that the resource belongs to; None if there is none or it no longer exists."""
+    """The Cluster that the resource belongs to, or None if there is none or it no longer exists."""
     owners: tuple[Owner, ...]
-    """The entries of ``metadata.ownerReferences``."""
+    """The entries in ``metadata.ownerReferences``."""
     infra_cluster: InfraClusterView | None = None
-    """The infrastructure cluster; None if it no longer exists."""
+    """The infrastructure cluster, or None if it no longer exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class ResourceState(State):
 
 
 class ResourceReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manages the infrastructure of one kind of resource.
+    """Manages the infrastructure for one kind of resource.
 
     Methods may be ``def`` or ``async def``. They are called repeatedly, and again after a crash at
     any point: look up the infrastructure by ``external_id`` before you create it.

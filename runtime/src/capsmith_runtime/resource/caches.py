@@ -1,4 +1,4 @@
-"""Caches of resources, with their owners and dependents among the provider's objects."""
+"""Caches for resources, with their owners and dependents among the provider's objects."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ResourceCaches:
                 yield informer, NamespacedName(namespace, metadata.text(reference, "name"))
 
     def cluster_name(self, obj: JSON) -> str | None:
-        """Return the name of an object's Cluster, by label or else by the nearest owner.
+        """Return the name of an object's Cluster, found by label or else through the nearest owner.
 
         Returns None if neither names a Cluster, and for cluster-scoped objects.
         """
@@ -94,7 +94,7 @@ class ResourceCaches:
         return None
 
     def find_identity(self, obj: JSON, cluster: Cluster) -> Object:
-        """Return the reference to the identity that a resource adopts; empty if there is none.
+        """Return the reference to the identity that a resource adopts, or empty if there is none.
 
         It is the identity that the owning machine or pool uses: the one that it names, or else that
         of the cluster's infrastructure; if that is gone, the recorded one.
@@ -192,7 +192,7 @@ class ResourceCaches:
         return found
 
     def _find_infra_machines(self, obj: JSON) -> list[JSON]:
-        """Return the infrastructure machine of a Machine; empty for other objects."""
+        """Return the infrastructure machine of a Machine, or an empty list for other objects."""
         core = self._infrastructure.core
         if obj["kind"] != core.machines.resource.kind:
             return []
@@ -204,7 +204,7 @@ class ResourceCaches:
         return [] if found is None else [found]
 
     def _owner_informers(self) -> dict[str, Informer]:
-        """Return the informers of the kinds that may own resources, by kind."""
+        """Return the informers for the kinds that may own resources, by kind."""
         infrastructure = self._infrastructure
         machines = infrastructure.core.machines
         return {

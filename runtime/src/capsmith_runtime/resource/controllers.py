@@ -113,9 +113,9 @@ class ResourceController:
     async def _adopt_identity(self, patcher: Patcher, cluster: Cluster | None) -> None:
         """Record the identity of the owning machine or the cluster, unless the object names one.
 
-        When a cluster is deleted, its infrastructure cluster may be gone before the resource.  The
-        resource still needs the credentials then, so the identity must stay until the resource is
-        gone.
+        When a cluster is deleted, its infrastructure cluster may be gone before the resource. The
+        resource still needs the credentials at that time, so the identity must stay until the
+        resource is gone.
         """
         spec = metadata.mapping(patcher.obj, "spec")
         # An identity that the user has chosen is kept, even if it differs from the cluster's.
@@ -215,7 +215,7 @@ class ResourceGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of all resource kinds."""
+        """Return the informers for all resource kinds."""
         return tuple(self._caches.informers.values())
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
@@ -223,7 +223,7 @@ class ResourceGroup(ControllerGroup):
         self._caches.add_owners(informer for group in groups for informer in group.informers)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the name and the reconcile function of each kind."""
+        """Yield each kind's name and reconcile function."""
         for kind in self._kinds:
             controller = ResourceController(kind, self._caches, self._context)
             yield kind.resource.kind, controller.reconcile

@@ -1,4 +1,4 @@
-"""Adjustments of conformance tests to a provider; authors make them in ``tests/conftest.py``."""
+"""Adjustments that adapt conformance tests to a provider, made in ``tests/conftest.py``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def skip_scenario(name: str, *, reason: str) -> None:
     """Skip a conformance test that does not apply; call this in ``tests/conftest.py``.
 
     ``name`` is a class and one of its tests, such as ``TestInfraMachine::test_it_has_addresses``,
-    or a class alone. The run fails if the provider has no test of that name. Raises ValueError if
+    or a class alone. The run fails if the provider has no test with that name. Raises ValueError if
     ``reason``, which the test report shows, is empty.
     """
     if not reason.strip():
@@ -22,21 +22,21 @@ def skip_scenario(name: str, *, reason: str) -> None:
 
 
 def set_other_values(kind: str, values: Mapping[str, Any]) -> None:
-    """Set the values to which tests change fields of ``kind``; call this in ``tests/conftest.py``.
+    """Set the values that tests write to fields of ``kind``; call this in ``tests/conftest.py``.
 
-    ``values`` maps names of fields of ``spec`` to values that differ from those in the sample. For
-    fields that are not listed, tests append a digit to strings and add 1 to numbers.
+    ``values`` maps names of ``spec`` fields to values that differ from the sample's. For fields
+    that are not listed, tests append a digit to strings and add 1 to numbers.
     """
     _other_values[kind] = dict(values)
 
 
 def find_other_values(kind: str) -> Mapping[str, Any]:
-    """Return the values set for ``kind`` with :func:`set_other_values`, by field; empty if none."""
+    """Return the values, keyed by field, that :func:`set_other_values` has set for ``kind``."""
     return _other_values.get(kind, {})
 
 
 def find_skip_reason(tests: str, test: str) -> str | None:
-    """Return the reason why the test ``test`` of the class ``tests`` is skipped; None if not."""
+    """Return why the test ``test`` of the class ``tests`` is skipped, or None if it is not."""
     return _skipped.get(f"{tests}::{test}", _skipped.get(tests))
 
 

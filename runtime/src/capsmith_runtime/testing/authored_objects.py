@@ -24,8 +24,8 @@ _WITH_DEFAULT = re.compile(r"\$\{[A-Za-z_]\w*:?[=-]([^}]*)\}")
 def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> Iterator[str]:
     """Yield each problem that an API server would report, as ``file:line: message``.
 
-    ``folders`` are the folders of samples and templates, relative to ``repository``. clusterctl
-    variables have their default values; a variable without a default may have any value.
+    ``folders`` are the folders that contain samples and templates, relative to ``repository``.
+    clusterctl variables have their default values; a variable without a default may have any value.
     """
     versions = _versions(crds)
     for folder in folders:
@@ -105,7 +105,7 @@ def _reference_problems(reference: dict[str, Any], versions: Crds) -> Iterator[s
 
 
 def _version(document: dict[str, Any], versions: Crds) -> Mapping[str, Any] | None:
-    """Return the CRD version of an object; None if the object is not of the provider's kinds."""
+    """Return the CRD version of an object, or None if the object is not of the provider's kinds."""
     group, _, name = str(document.get("apiVersion", "")).rpartition("/")
     version = versions.get((group, str(document.get("kind"))), {}).get(name)
     return version if version is not None and version["served"] else None

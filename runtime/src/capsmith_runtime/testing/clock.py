@@ -5,7 +5,7 @@ is open, or while a thread that was started after the loop is running: timeouts 
 early.  During that time the clock runs at its real pace.
 
 Before each jump, the loop checks the states that tests wait for, because nothing can change them
-until then.  Checking them in small steps of the clock would cost seconds of CPU time per minute.
+before the jump. Checking them in small clock steps would take seconds of CPU time per minute.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.now
 
     async def wait_until(self, holds: Callable[[], object], end: float) -> bool:
-        """Wait until ``holds`` returns a true value, at most until ``end``; return whether it did.
+        """Wait until ``holds`` returns a true value or ``end`` is reached; return whether it did.
 
         ``holds`` is called immediately, before each jump of the clock, and at the end.  While the
         clock runs in real time, it is called every CHECK_SECONDS.  It must not schedule anything.
@@ -79,7 +79,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             timer.cancel()
 
     def check(self) -> bool:
-        """Check all awaited states; return whether any wait has ended."""
+        """Check all awaited states, and return whether any wait has ended."""
         self._checked = self.now
         for check in self._checks:
             check.test()
@@ -90,7 +90,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return bool(self._checks) and self.now - self._checked >= CHECK_SECONDS
 
     def limit_wait(self, timeout: float | None) -> float | None:
-        """Return the maximum number of seconds to wait in real time; None for no limit."""
+        """Return the maximum number of seconds to wait in real time, or None for no limit."""
         if not self._checks:
             return timeout
         return CHECK_SECONDS if timeout is None else min(timeout, CHECK_SECONDS)

@@ -61,7 +61,7 @@ def core_machine(name: str = "machine", **changes: Any) -> Machine:
 
 
 def given_credentials(given: Mapping[str, str] | None) -> Credentials:
-    """Return ``given`` as Credentials; without keys if ``given`` is None.
+    """Return ``given`` as Credentials, which have no keys if ``given`` is None.
 
     An instance of Credentials is returned unchanged.
     """

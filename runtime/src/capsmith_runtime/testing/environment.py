@@ -95,7 +95,7 @@ class TestEnvironment:
     def run(self, scenario: Callable[[], Awaitable[None]]) -> None:
         """Run a scenario in this environment on a virtual clock.
 
-        A failure has a note with the statuses of all objects and the last lines of the log.
+        A failure has a note with all objects' statuses and the last lines of the log.
         """
         log = _LastRecords()
 
@@ -140,7 +140,7 @@ class TestEnvironment:
         self._running = asyncio.create_task(manager.run(self._stop))
 
     def options(self) -> Options:
-        """Return the manager's options, to which ``start`` adds others."""
+        """Return the manager's options; ``start`` adds others."""
         return Options(own_namespace=self.component.namespace, diagnostics_address="127.0.0.1:0")
 
     async def stop(self) -> None:
@@ -208,18 +208,18 @@ class TestEnvironment:
             turns += 1
 
     def asked(self) -> list[tuple[str, str, NamespacedName]]:
-        """Return the manager's requests, except those for CRDs, whose timing is random."""
+        """Return the manager's API requests as (verb, kind, key), except those for CRDs."""
         return [each for each in self.api.requests if each[1] != "CustomResourceDefinition"]
 
     def has_conditions(self, obj: JSON) -> bool:
-        """Return whether an object of the provider can have conditions.
+        """Return whether one of the provider's objects can have conditions.
 
-        CRDs that existed before capsmith may lack them, and the manager then writes none.
+        CRDs that existed before capsmith may lack them; in that case, the manager writes none.
         """
         return self.has_field(obj, "status", "conditions")
 
     def has_field(self, obj: JSON, *steps: str) -> bool:
-        """Return whether the CRD of an object of the provider has a field.
+        """Return whether the CRD for one of the provider's objects has a field.
 
         ``steps`` are the names of the field and of the objects that contain it, outermost first.
         """
@@ -242,7 +242,7 @@ class TestEnvironment:
         return not self.has_conditions(obj)
 
     def state(self) -> str:
-        """Return the statuses of all objects, for a failing test's message."""
+        """Return all objects' statuses, for a failing test's message."""
         return "\n".join(
             f"{obj['kind']} {obj['metadata']['name']}: {obj['status']}"
             for obj in self.api.everything()

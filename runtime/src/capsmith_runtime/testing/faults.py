@@ -1,4 +1,4 @@
-"""Faults of a simulated cloud, under the module name that tests of providers import."""
+"""A simulated cloud's faults, under the module name that providers' tests import."""
 
 from capsmith_runtime.fault_injection import (
     HANG_SECONDS,

@@ -1,4 +1,4 @@
-"""The sample identities of a provider and their Secrets, in a fake management cluster."""
+"""A provider's sample identities and their Secrets, in a fake management cluster."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NAMESPACE = "default"
 
 
 class IdentityType(Protocol):
-    """Protocol of a kind of identity; repositories without identities do not carry its class."""
+    """Protocol for a kind of identity; repositories without identities do not have its class."""
 
     @property
     def resource(self) -> ResourceType:
-        """Return the resource type under which the API server serves the kind."""
+        """Return the kind's resource type in the API server."""
         ...
 
 
@@ -59,7 +59,7 @@ def add_identities(
 
 
 def refer_to_first(manifests: Manifests, kinds: Iterable[IdentityType]) -> JSON:
-    """Return ``identityRef`` of the first sample identity."""
+    """Return an ``identityRef`` to the first sample identity."""
     kind = next(iter(kinds)).resource.kind
     identity = manifests.samples(kind)[0]
     return {"kind": kind, "name": identity["metadata"]["name"]}
@@ -78,7 +78,7 @@ def copy_first(api: FakeApi, manifests: Manifests, kinds: Iterable[IdentityType]
 
 
 def find_source(manifests: Manifests, kind: IdentityType) -> JSON:
-    """Return the reference of a kind's sample to the identity from which it is derived, or {}."""
+    """Return the reference to the identity from which a kind's sample is derived, or {}."""
     samples = manifests.samples(kind.resource.kind)
     found: JSON = samples[0]["spec"].get("sourceIdentityRef", {}) if samples else {}
     # Without sources, an author may have a field of that name.

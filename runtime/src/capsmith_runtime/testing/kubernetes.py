@@ -30,7 +30,7 @@ def fake_client(
 
 
 def fake_workload_client(*objects: JSON) -> KubernetesClient:
-    """Create a client of a workload cluster that holds ``objects`` and allows every request."""
+    """Create a client for a workload cluster that holds ``objects`` and allows every request."""
     return KubernetesClient(ClientSession(create_opener(_api(objects)), Anything(), "", None))
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 WAIT_SECONDS: Final = 120.0
 MACHINE_REQUESTS: Final = 3
 SCENARIO_WAITS: Final = 10
-"""Time limit of a whole test, as a multiple of the time limit of a single wait."""
+"""Time limit for a whole test, as a multiple of the time limit for a single wait."""
 
 
 class Limits(NamedTuple):
@@ -39,7 +39,7 @@ def set_limits(
 ) -> None:
     """Replace the limits for all conformance tests; call this in ``tests/conftest.py``.
 
-    Each expected state must be reached within ``wait_seconds`` of the virtual clock, and a whole
+    Each expected state must be reached within ``wait_seconds`` on the virtual clock, and a whole
     test may take ten times as long. Provisioning a machine may take at most ``machine_requests``
     writes: for the finalizer, the provider id, the status, and each partial result. Raises
     ValueError for a limit that is not positive.

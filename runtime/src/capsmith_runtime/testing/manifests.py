@@ -15,10 +15,10 @@ CONTRACT_LABELS = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2")
 
 @runtime_checkable
 class ConvertsObjects(Protocol):
-    """Protocol of a group of controllers that converts objects between API versions."""
+    """Protocol for a group of controllers that converts objects between API versions."""
 
     def converted(self, obj: dict[str, Any], api_version: str) -> dict[str, Any] | None:
-        """Return the object in another version; None if the group does not convert its kind."""
+        """Return the object in another version, or None if the group does not convert its kind."""
         ...
 
 

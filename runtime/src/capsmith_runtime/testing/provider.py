@@ -19,7 +19,7 @@ G = TypeVar("G")
 
 
 class ServiceDouble(Protocol):
-    """Protocol for a test double of a service; each test gets a new instance."""
+    """Protocol for a service's test double; each test gets a new instance."""
 
     def __init__(self, folder: Path) -> None: ...
 
@@ -35,7 +35,7 @@ class InfrastructureDouble(ServiceDouble, Protocol):
         ...
 
     def clusters(self) -> list[str]:
-        """Return one name for the shared infrastructure of each existing cluster, in any format."""
+        """Return one name, in any format, for each cluster whose shared infrastructure exists."""
         ...
 
 
@@ -67,18 +67,18 @@ class SimulatesFaults(Protocol):
 
 @runtime_checkable
 class HasResources(Protocol):
-    """Protocol for an infrastructure double of a provider with kinds that implement Resource."""
+    """Protocol for an infrastructure test double, if any of the kinds implement Resource."""
 
     def resources(self) -> list[str]:
-        """Return one name for the infrastructure of each existing resource, in any format."""
+        """Return one name, in any format, for each resource whose infrastructure exists."""
         ...
 
 
 class HostingDouble(ServiceDouble, Protocol):
-    """Protocol for a test double of the service that runs managed control planes."""
+    """Protocol for a test double for the service that runs managed control planes."""
 
     def control_planes(self) -> dict[str, str]:
-        """Return the Kubernetes version of each existing control plane, by any unique name."""
+        """Return each existing control plane's Kubernetes version, keyed by any unique name."""
         ...
 
     def change_credentials(self, monkeypatch: pytest.MonkeyPatch, kubeconfig: str) -> None:
@@ -90,17 +90,17 @@ class ProviderUnderTest:
     """The inputs of the conformance tests for a provider."""
 
     components: Mapping[str, Component]
-    """The repository's components, by type."""
+    """The repository's components, keyed by type."""
     repository: Path
     """Path to the root of the repository."""
     config: tuple[str, ...] = ("config",)
     """Manifest folders relative to the root: one for each component, in the same order."""
     infrastructure: type[InfrastructureDouble] | None = None
-    """Test double of the infrastructure; None without an infrastructure component."""
+    """Test double for the infrastructure, or None without an infrastructure component."""
     hosting: type[HostingDouble] | None = None
-    """Test double of the service that runs managed control planes; None if there are none."""
+    """Test double for the service that runs managed control planes, or None if there are none."""
     address_system: type[ServiceDouble] | None = None
-    """Test double of the external IPAM system; None if all pools have their own ranges."""
+    """Test double for the external IPAM system, or None if all pools have their own ranges."""
 
     @cached_property
     def manifests(self) -> Manifests:
@@ -120,7 +120,7 @@ class ProviderUnderTest:
 
     @property
     def core_versions(self) -> tuple[str, ...]:
-        """Return the versions of core that the provider can run with."""
+        """Return the core versions that the provider can run with."""
         # Core with contract v1beta2 still accepts providers of v1beta1, but not vice versa.
         return ("v1beta2", "v1beta1") if self.manifests.contract == "v1beta1" else ("v1beta2",)
 
@@ -131,7 +131,7 @@ class ProviderUnderTest:
                 yield component, group
 
     def slices(self) -> set[str]:
-        """Return the slices of the runtime to which the groups of controllers belong."""
+        """Return the runtime slices that the groups of controllers belong to."""
         groups: list[Any] = [group for _, group in self.groups()]
         parts = [part for group in groups for part in getattr(group, "additional", ())]
         pools = {"machine_pool" for group in groups if getattr(group, "pools", None) is not None}
@@ -156,13 +156,13 @@ class ProviderUnderTest:
 
 
 def slice_of(group: object) -> str:
-    """Return the slice of the runtime to which a group of controllers belongs."""
+    """Return the runtime slice that a group of controllers belongs to."""
     return type(group).__module__.removeprefix("capsmith_runtime.").partition(".")[0]
 
 
 def replace_group(
     component: Component, old: ControllerGroupFactory, new: ControllerGroupFactory
 ) -> Component:
-    """Return a copy of the component in which ``new`` replaces the group of controllers ``old``."""
+    """Return a copy of the component, with ``new`` instead of the group of controllers ``old``."""
     groups = tuple(new if group is old else group for group in component.groups)
     return replace(component, groups=groups)

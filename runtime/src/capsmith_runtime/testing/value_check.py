@@ -1,4 +1,4 @@
-"""Limits of single values, as an API server checks them: patterns, formats, ranges, sets.
+"""Checks single values as an API server does: patterns, formats, ranges, sets.
 
 This is separate from :mod:`capsmith_runtime.testing.schema_check`, because only samples and
 templates must be checked this strictly: unit tests may use values that are easier to read.

@@ -1,4 +1,4 @@
-"""Flags of webhook servers, named as in Cluster API's own managers (MG-04)."""
+"""Flags for webhook servers, named as in Cluster API's own managers (MG-04)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class WebhookOptions:
     """The server's address, its certificate, and the URL that core uses."""
 
     host: str = ""
-    """Host name or IP address to listen on; empty for all interfaces."""
+    """Host name or IP address to listen on, or an empty string for all interfaces."""
     port: int = 9443
     certificates: Path = Path(CERTIFICATES)
     certificate: str = "tls.crt"
     key: str = "tls.key"
     client_authority: str = ""
-    """Path to the CA certificate for verifying client certificates; empty if clients need none."""
+    """Path to the CA certificate for verifying client certificates, empty if clients need none."""
     url: str = ""
-    """URL at which core calls the server; empty to call it through the Service."""
+    """URL at which core calls the server, or an empty string to call it through the Service."""
     shutdown_delay: float = 5.0
     """Seconds for which a stopping manager still serves, until Services stop using it."""
     tls: TLSOptions = DEFAULT_TLS
 
 
 class WebhookFlags:
-    """Flags of webhook servers, for :mod:`capsmith_runtime.options`."""
+    """Adds flags for webhook servers; see :mod:`capsmith_runtime.options`."""
 
     name = "webhook"
 

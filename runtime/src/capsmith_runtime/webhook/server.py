@@ -86,7 +86,7 @@ class WebhookServer:
             options.tls,
         )
         self.port = 0
-        """Port that the server listens on; 0 if it is not listening."""
+        """Port that the server listens on, or 0 if it is not listening."""
 
     @property
     def ready(self) -> bool:
@@ -121,7 +121,7 @@ class WebhookServer:
             await server.close()
 
     async def drain(self) -> None:
-        """Keep serving until clients have had time to find another server; then return.
+        """Keep serving until clients have had time to find another server.
 
         Returns immediately if the server is not listening. In the meantime the process is not
         ready, so that its Service forwards no new connections, and each connection is closed after
@@ -155,7 +155,7 @@ class WebhookGroup(ControllerGroup):
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """Return this webhook's handlers by path; they are called for POST requests only."""
+        """Return this webhook's handlers, keyed by URL path and called only for POST requests."""
         raise NotImplementedError
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
@@ -167,12 +167,12 @@ class WebhookGroup(ControllerGroup):
 
     @property
     def port(self) -> int:
-        """Return the port that the server listens on; 0 if it is not listening."""
+        """Return the port that the server listens on, or 0 if it is not listening."""
         return self._server.port
 
     @property
     def ready(self) -> bool:
-        """Return whether this group's server is listening; true if the group has no server."""
+        """Return whether this group's server is listening, or True if the group has no server."""
         return self._server.ready or not self._members
 
     @property

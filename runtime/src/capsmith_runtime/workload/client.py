@@ -1,4 +1,4 @@
-"""Clients of workload clusters, created from kubeconfig Secrets (SEC-01)."""
+"""Clients for workload clusters, created from kubeconfig Secrets (SEC-01)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ClusterUnreachableError(UnreachableError):
 
 
 class GuardedClient:
-    """A `KubeClient` that calls `on_failure` after errors that an old kubeconfig may cause."""
+    """A `KubeClient` that calls `on_failure` after errors that an outdated kubeconfig may cause."""
 
     def __init__(self, inner: KubeClient, cluster: str, on_failure: Callable[[], None]) -> None:
         self._inner = inner
@@ -152,11 +152,10 @@ class UnusableKubeconfigError(NotAvailableError):
 
 
 def check_kubeconfig(cluster: str, secret: JSON) -> bytes:
-    """Return a self-contained kubeconfig with the access data in a cluster's Secret.
+    """Return a self-contained kubeconfig built from a cluster's kubeconfig Secret.
 
-    The kubeconfig is rendered from the checked content instead of copied, because a kubeconfig can
-    name programs and files that tools would run and read. Raises UnusableKubeconfigError if the
-    Secret's kubeconfig names any.
+    It is rebuilt, not copied, because a kubeconfig can refer to programs to run and files to read.
+    Raises UnusableKubeconfigError if the Secret's kubeconfig refers to any.
     """
     name = secret_name(cluster)
     try:
@@ -334,7 +333,7 @@ class WorkloadClients:
 
 
 def build_lightkube_config(cluster: str, access: Access) -> SingleConfig:
-    """Return the configuration of a lightkube client that uses ``access``."""
+    """Return the configuration for a lightkube client that connects with ``access``."""
     return SingleConfig(
         context_name=cluster,
         context=Context(cluster=cluster, user=cluster),

@@ -1,4 +1,4 @@
-"""Writes and parses kubeconfigs of workload clusters, without sending requests."""
+"""Writes and parses workload clusters' kubeconfigs, without sending requests."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Access:
 
     server: str
     authority: bytes = b""
-    """CA certificate in PEM; empty to trust the system's root certificates."""
+    """CA certificate in PEM, or empty to trust the system's root certificates."""
     insecure: bool = False
     """Whether to accept the server's certificate without verification."""
     certificate: bytes = b""
-    """Client certificate in PEM; empty if there is none."""
+    """Client certificate in PEM, or empty if there is none."""
     key: bytes = b""
-    """Private key of the client certificate in PEM; empty if there is none."""
+    """Private key of the client certificate in PEM, or empty if there is none."""
     token: str = ""
     username: str = ""
     password: str = ""
@@ -84,12 +84,12 @@ def render(cluster: str, access: Access) -> bytes:
 
 
 def digest(content: bytes) -> str:
-    """Return a digest of a kubeconfig, by which a change to its content can be noticed."""
+    """Return a digest of a kubeconfig, for detecting changes."""
     return hashlib.sha256(content).hexdigest()
 
 
 def parse(content: bytes) -> Access:
-    """Return the access in a kubeconfig's current context.
+    """Return the server address and credentials of a kubeconfig's current context.
 
     Users who can write cluster Secrets must not be able to make a manager read its own files, run
     programs or connect elsewhere, so a kubeconfig must be self-contained.  Raises KubeconfigError

@@ -1,4 +1,4 @@
-"""Bootstrap data of Machines: in which order they are created, and how they are published."""
+"""Bootstrap data for Machines: their order, and how they are published."""
 
 from __future__ import annotations
 

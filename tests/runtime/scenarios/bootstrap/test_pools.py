@@ -1,4 +1,4 @@
-"""Bootstrap data of MachinePools: one Secret, which stays valid for later machines."""
+"""Bootstrap data for MachinePools: one Secret, which stays valid for later machines."""
 
 from __future__ import annotations
 

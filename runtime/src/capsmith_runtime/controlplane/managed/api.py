@@ -41,7 +41,7 @@ class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
     initialized: bool
     """Whether an earlier reconcile has returned a state."""
     credentials: Credentials = field(default_factory=Credentials, repr=False)
-    """Content of the identity's Secret; empty without the feature ``credentials``."""
+    """Content of the identity's Secret, or empty without the feature ``credentials``."""
 
     def _session_credentials(self) -> Credentials:
         return self.credentials
@@ -55,9 +55,9 @@ class ManagedControlPlaneDeleteScope(DeleteScope[Spec], OptionalCredentialsScope
     """
 
     cluster: Cluster | None
-    """The Cluster that the control plane belongs to; None if it no longer exists."""
+    """The Cluster that the control plane belongs to, or None if it no longer exists."""
     control_plane_endpoint: Endpoint | None
-    """The endpoint in the object's spec; None if it was never set."""
+    """The endpoint in the object's spec, or None if it was never set."""
     _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
 
 
@@ -69,13 +69,13 @@ class ClusterCredentials:
     """
 
     authority: bytes = b""
-    """CA certificate in PEM; empty to trust the system's root certificates."""
+    """CA certificate in PEM, or empty to trust the system's root certificates."""
     certificate: bytes = b""
-    """Client certificate in PEM; empty if the client has a token."""
+    """Client certificate in PEM, or empty if the client has a token."""
     key: bytes = field(default=b"", repr=False)
-    """Private key of the client certificate in PEM; empty if the client has a token."""
+    """Private key of the client certificate in PEM, or empty if the client has a token."""
     token: str = field(default="", repr=False)
-    """Bearer token; empty if the client has a certificate."""
+    """Bearer token, or an empty string if the client has a certificate."""
 
     def __post_init__(self) -> None:
         if bool(self.certificate) != bool(self.key):

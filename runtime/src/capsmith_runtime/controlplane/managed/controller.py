@@ -1,4 +1,4 @@
-"""Controller for managed control planes: derives what the contract requires from authors' states.
+"""Controller for managed control planes: derives the contract's fields from the author's states.
 
 See CP-01 and CP-25.
 """

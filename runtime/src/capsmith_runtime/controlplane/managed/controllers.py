@@ -21,7 +21,7 @@ from capsmith_runtime.reconcile.watches import on_change
 
 
 class ManagedControlPlaneControllers:
-    """Factory for the controllers of a provider's managed ControlPlane kinds."""
+    """Creates the controllers for a provider's managed ControlPlane kinds."""
 
     def __init__(self, kinds: Sequence[ManagedControlPlaneKind]) -> None:
         self.kinds = kinds
@@ -32,7 +32,7 @@ class ManagedControlPlaneControllers:
 
 
 class ManagedControlPlaneGroup(ControllerGroup):
-    """An informer and a controller for each kind, and the Secrets of the kinds' clusters."""
+    """An informer and a controller for each kind, and the Secrets of their clusters."""
 
     def __init__(
         self, kinds: Sequence[ManagedControlPlaneKind], caches: Caches, context: ControllerContext
@@ -69,7 +69,7 @@ class ManagedControlPlaneGroup(ControllerGroup):
             controller.credentials.connect(groups, self._informers[name], has_default=True)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the name and the reconcile function of each kind."""
+        """Yield each kind's name and reconcile function."""
         for name, controller in self._controllers.items():
             yield name, controller.reconcile
 

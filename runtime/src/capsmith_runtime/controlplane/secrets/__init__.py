@@ -1,1 +1,1 @@
-"""Certificates and kubeconfig Secrets of clusters."""
+"""Clusters' certificates and kubeconfig Secrets."""

@@ -1,8 +1,8 @@
-"""Certificates and keys of a cluster: pure functions on PEM, with the time as an argument.
+"""Creates and checks a cluster's certificates and keys: pure functions on PEM and times.
 
 New keys use the curve P-256. kubeadm and all components accept such keys, and they are as strong as
-RSA with 3072 bits.  Generating them takes a thousandth of the time, so it never blocks a manager of
-many clusters.  Users' own keys may be of any type.
+RSA with 3072 bits. Generating them takes a thousandth of the time, so it never blocks a manager
+with many clusters. Users' own keys may be of any type.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Validity:
 
 
 def create_authority(common_name: str, now: datetime) -> KeyPair:
-    """Create a self-signed certificate authority that cannot sign further authorities."""
+    """Create a self-signed CA that cannot sign certificates for other CAs."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     usage = _usage(digital_signature=True, key_encipherment=True, key_cert_sign=True)
@@ -91,9 +91,9 @@ def sign_client(
     now: datetime,
     life: timedelta = CLIENT_LIFE,
 ) -> KeyPair:
-    """Create a client certificate that expires no later than its authority.
+    """Create a client certificate that expires no later than the CA that signs it.
 
-    Raises CertificateError if the authority cannot sign.
+    Raises CertificateError if ``authority`` cannot sign.
     """
     issuer, signer = _usable_authority(authority)
     key = ec.generate_private_key(ec.SECP256R1())

@@ -1,4 +1,4 @@
-"""Certificates and kubeconfig of a cluster whose control plane consists of Machines.
+"""Certificates and kubeconfig for a cluster whose control plane consists of Machines.
 
 Secrets that users created are used unchanged: they are never owned, renewed or replaced. Missing
 keys are generated only as long as nothing can depend on earlier ones; after that, they must be
@@ -92,7 +92,7 @@ class ClusterSecrets:
         generate: bool,
         report: SecretReport,
     ) -> CachedKeyPair | None:
-        """Return a key pair; None if it is unusable, for the reason added to ``report``."""
+        """Return a key pair, or None if it is unusable, for the reason added to ``report``."""
         name = purpose.secret_name(cluster.name)
         key = NamespacedName(cluster.namespace, name)
         extract = read_authority if purpose.common_name else read_signing_keys
@@ -146,7 +146,7 @@ class ClusterSecrets:
         secret: CachedKubeconfig | None,
         report: SecretReport,
     ) -> CachedKubeconfig | None:
-        """Write a kubeconfig with a client certificate signed by the current authority (SEC-01)."""
+        """Write a kubeconfig with a client certificate signed by the current CA (SEC-01)."""
         name = AUTHORITY.secret_name(cluster.name)
         try:
             pair = read_key_pair(await self._store.raw(NamespacedName(cluster.namespace, name)))
@@ -187,7 +187,7 @@ def _is_outdated(
 def _renewal(content: KubeconfigContent, authority: KeyPairContent) -> datetime | None:
     """Return the time halfway through the certificate's life, at which it is renewed.
 
-    Returns None if its authority expires first, because renewal would gain nothing (SEC-01).
+    Returns None if its CA expires first, because renewal would gain nothing (SEC-01).
     """
     validity = content.validity
     if validity is None or (authority.expiry is not None and authority.expiry <= validity.end):
@@ -232,7 +232,7 @@ class ClusterAccess:
         )
 
     async def workload(self, cluster: Cluster) -> KubeClient:
-        """Return a client of the workload cluster.
+        """Return a client for the workload cluster.
 
         Raises NotAvailableError if there is no usable kubeconfig.
         """

@@ -1,6 +1,7 @@
-"""Contents of cluster Secrets: new ones, and the parts of existing ones that are kept in memory.
+"""Contents of cluster Secrets: new contents, and the parts of existing ones kept in memory.
 
-Private keys are never kept, but only whether a Secret can be used, and until when (SEC-01, SEC-03).
+Private keys are never kept in memory. What is kept is whether a Secret can be used, and until when
+(SEC-01, SEC-03).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Purpose:
 
     suffix: str
     common_name: str
-    """Common name of the authority; empty for keys without a certificate."""
+    """Common name of the CA, or an empty string for keys without a certificate."""
 
     def secret_name(self, cluster: str) -> str:
         """Return the name of the Secret that holds this key pair."""
@@ -65,12 +66,12 @@ class KeyPairContent:
     """A key pair without its private key."""
 
     certificate: bytes = b""
-    """Certificate of an authority; empty for other keys."""
+    """Certificate of a CA, or empty for other keys."""
     expiry: datetime | None = None
     fault: str = ""
-    """Reason why the key pair cannot be used; empty if it can."""
+    """Reason why the key pair cannot be used, or an empty string if it can."""
     fault_without_key: str = ""
-    """Reason why even the certificate without its key cannot be used; empty if it can."""
+    """Reason why even the certificate without its key cannot be used, or empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +81,15 @@ class KubeconfigContent:
     server: str = ""
     authority: bytes = b""
     certificate: bytes = b""
-    """Certificate of the client; empty if the client has a token."""
+    """Certificate of the client, or empty if the client has a token."""
     validity: Validity | None = None
     digest: str = ""
     fault: str = ""
-    """Reason why the kubeconfig cannot be used; empty if it can."""
+    """Reason why the kubeconfig cannot be used, or an empty string if it can."""
 
 
 def find_cluster(key: NamespacedName) -> NamespacedName | None:
-    """Return the cluster that the Secret with this key belongs to; None for any other Secret."""
+    """Return the cluster that the Secret with this key belongs to, or None for any other Secret."""
     # From the right: names of clusters may contain hyphens, the suffixes do not.
     name, _, suffix = key.name.rpartition("-")
     known = {purpose.suffix for purpose in PURPOSES} | {"kubeconfig"}
@@ -96,9 +97,9 @@ def find_cluster(key: NamespacedName) -> NamespacedName | None:
 
 
 def create_key_pair(purpose: Purpose, now: datetime) -> KeyPair:
-    """Generate a certificate authority that is valid from ``now``, or keys without a certificate.
+    """Generate a CA that is valid from ``now``, or a key pair without a certificate.
 
-    ``purpose`` decides which; only the ServiceAccount keys have no certificate.
+    ``purpose`` decides which. Only the ServiceAccount keys have no certificate.
     """
     return (
         create_authority(purpose.common_name, now) if purpose.common_name else create_signing_keys()
@@ -136,7 +137,7 @@ def build_owner_reference(owner: Object) -> dict[str, Any]:
 
 
 def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any]:
-    """Return a patch with the metadata that a managed Secret lacks; empty if nothing is missing.
+    """Return a patch with the metadata that a managed Secret lacks, or empty if none is missing.
 
     Owners of the same kind are former control planes, and are replaced.  No owner is added if an
     object of another kind is the controller.
@@ -168,7 +169,7 @@ def read_key_pair(secret: Object) -> KeyPair:
 
 
 def read_authority(secret: Object) -> KeyPairContent:
-    """Return the part of a certificate authority's Secret that is kept in memory.
+    """Return the part of a CA's Secret that is kept in memory.
 
     ``fault`` is set if the Secret cannot be used.
     """
@@ -248,11 +249,11 @@ class SecretReport:
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     renewal: datetime | None = None
-    """Time at which the kubeconfig must be renewed; None if it need not be."""
+    """Time at which the kubeconfig must be renewed, or None if it need not be."""
 
     @property
     def waiting(self) -> Waiting | None:
-        """Return Waiting with the Secrets that must be repaired; None if all Secrets are usable."""
+        """Return a Waiting that names the Secrets to repair, or None if all are usable."""
         message = "; ".join(self.faults)
         return Waiting(REASON_NOT_USABLE, message, None) if message else None
 
@@ -264,8 +265,8 @@ class SecretReport:
     def seconds_to_renewal(self, within: float) -> float | None:
         """Return the seconds until the kubeconfig must be renewed.
 
-        Returns None if that is ``within`` seconds away or more, unless ``within`` is 0, and if
-        there is no kubeconfig to renew.
+        Returns None if there is no kubeconfig to renew, or if ``within`` is not 0 and the renewal
+        is at least ``within`` seconds away.
         """
         if self.renewal is None:
             return None
@@ -288,7 +289,7 @@ class SecretReport:
         self.add_unusable(name, f"it has no label {CLUSTER_NAME_LABEL}={cluster}")
 
     def check_expiry(self, name: str, end: datetime) -> bool:
-        """Report a certificate that has expired or soon will; return whether it is still valid.
+        """Report a certificate that has expired or soon will, and return whether it is still valid.
 
         ``end`` is the time of expiry.
         """

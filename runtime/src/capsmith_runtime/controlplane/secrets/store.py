@@ -1,6 +1,6 @@
-"""Cache of cluster Secrets; each Secret is read once after each change.
+"""Cache for cluster Secrets, each of which is read once after each change.
 
-The watch delivers only metadata. A manager of many clusters therefore neither receives nor keeps
+The watch delivers only metadata. A manager with many clusters therefore neither receives nor keeps
 all private keys, nor the bootstrap data, which have the same label.
 """
 
@@ -73,7 +73,7 @@ class SecretStore:
         self._handler = handler
 
     async def find(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Return the Secret; None if it does not exist or the watch has not delivered it yet."""
+        """Return the Secret, or None if it does not exist or the watch has not delivered it yet."""
         cached, watched = self._secrets.get(key), self.informer.get(key)
         if cached is not None and self._is_current(cached, watched):
             return cached
@@ -82,7 +82,7 @@ class SecretStore:
         return await self.read(key, extract)
 
     async def read(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Return the Secret from the API server, bypassing the cache; None if it does not exist."""
+        """Return the Secret from the API server, not the cache, or None if it does not exist."""
         try:
             return self._update_cache(await self._client.get(SECRET, key), extract)
         except NotFoundError:
@@ -97,7 +97,7 @@ class SecretStore:
         return await self._client.get(SECRET, key)
 
     async def create(self, secret: JSON, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Create a Secret, and return it; return the existing Secret if the name is already in use.
+        """Create a Secret and return it, or return the existing Secret if the name is in use.
 
         Returns None if the existing Secret is deleted in the meantime.
         """
@@ -161,7 +161,7 @@ class KubeconfigSecrets:
     async def get(
         self, owner: JSON, cluster: NamespacedName, report: SecretReport
     ) -> CachedKubeconfig | None:
-        """Return the checked and adopted kubeconfig Secret; None if there is none yet."""
+        """Return the checked and adopted kubeconfig Secret, or None if there is none yet."""
         key = NamespacedName(cluster.namespace, secret_name(cluster.name))
         secret = await self._store.find(key, read_kubeconfig)
         if secret is None:

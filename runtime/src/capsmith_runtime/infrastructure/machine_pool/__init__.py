@@ -1,1 +1,1 @@
-"""Machine pools of an infrastructure provider."""
+"""An infrastructure provider's machine pools."""

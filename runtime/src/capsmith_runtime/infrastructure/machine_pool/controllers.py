@@ -43,7 +43,7 @@ from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 
 @dataclass(frozen=True, kw_only=True)
 class MachinePoolKinds:
-    """The machine pool kinds of an infrastructure provider."""
+    """An infrastructure provider's machine pool kinds."""
 
     whole: tuple[InfraMachinePoolKind, ...] = ()
     """Kinds of pools without Machines."""
@@ -56,7 +56,7 @@ class MachinePoolKinds:
 
 
 class MachinePoolGroup(ControllerGroup):
-    """Informers, controllers and watches of all machine pool kinds."""
+    """Informers, controllers and watches for all machine pool kinds."""
 
     def __init__(self, kinds: MachinePoolKinds, context: InfrastructureContext) -> None:
         caches, core = context.caches, context.caches.core
@@ -105,7 +105,7 @@ class MachinePoolGroup(ControllerGroup):
         return (self._machine_pools, *self._own.values(), *secrets)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the name and the reconcile function of each kind."""
+        """Yield each kind's name and reconcile function."""
         context, pools = self._context, self._machine_pools
         for whole in self._kinds.whole:
             name = whole.resource.kind
@@ -246,7 +246,7 @@ def _pool_relevant_view(machine: JSON) -> tuple[Any, str | None]:
 
 
 def _pool_relevant_fields(obj: JSON) -> tuple[Any, ...]:
-    """Return the fields of an infrastructure machine that its pool acts on."""
+    """Return the infrastructure machine fields that its pool acts on."""
     meta, status = obj["metadata"], metadata.mapping(obj, "status")
     return (
         metadata.is_deleting(obj),

@@ -76,7 +76,7 @@ class PoolExpectations:
             pending.expires_at = self._clock() + EXPIRY_SECONDS
 
     def seconds_left(self, pool: JSON, machines: PoolMachines) -> float:
-        """Return the maximum number of seconds to wait for the caches; 0 if they are up to date.
+        """Return the maximum number of seconds to wait for the caches, or 0 if they are up to date.
 
         Expectations that are not met in time are dropped, and the next plan uses machines from the
         API server.
@@ -112,7 +112,7 @@ _CONCURRENCY = 10
 
 
 class PoolMachineClient:
-    """Creates and deletes the machines of one kind of pool."""
+    """Creates and deletes machines for one kind of pool."""
 
     def __init__(
         self, client: KubeClient, kind: MachinePoolMachinesKind, lister: PoolMachinesLister
@@ -125,7 +125,7 @@ class PoolMachineClient:
     async def create(
         self, patcher: Patcher, pool: MachinePool, members: Sequence[PoolMember], count: int
     ) -> bool:
-        """Create ``count`` machines; return False if one of their names is already in use.
+        """Create ``count`` machines, or return False if one of their names is already in use.
 
         ``members`` are the existing machines. The number of the next machine is written after the
         creation; if a crash prevents that, it is derived from the existing machines' numbers.
@@ -192,8 +192,8 @@ class PoolMachineClient:
     async def delete(self, pool: JSON, machines: PoolMachines, names: Sequence[str]) -> None:
         """Delete machines by deleting their Machines, which drains the Nodes (MP-10).
 
-        An infrastructure machine without a Machine has no Node and is deleted directly.  If core
-        creates a Machine at the same time, the next reconcile deletes this orphan.
+        An infrastructure machine without a Machine has no Node and is deleted directly. If core
+        creates a Machine for it at the same time, the next reconcile deletes that orphan.
         """
 
         async def delete_one(name: str) -> None:

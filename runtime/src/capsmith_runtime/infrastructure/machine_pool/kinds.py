@@ -35,13 +35,12 @@ class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
 
     @property
     def spec_annotation(self) -> str:
-        """Return the name of the annotation with digests of the spec that a machine was created
-        from."""
+        """Return the name of the annotation with digests of the spec used to create a machine."""
         return f"{self.resource.group}/pool-spec"
 
     @property
     def count_annotation(self) -> str:
-        """Return the name of the pool's annotation with the number that its next machine gets."""
+        """Return the name of the pool annotation that stores the number of the next machine."""
         return f"{self.resource.group}/machines-made"
 
 

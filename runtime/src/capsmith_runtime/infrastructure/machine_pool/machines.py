@@ -197,7 +197,7 @@ class MachinePoolMachinesController:
     async def _desired_replicas(
         self, patcher: Patcher, scope: InfraMachinePoolScope[Any]
     ) -> int | Waiting | None:
-        """Return the desired number of machines; None to neither create nor delete any (MP-17)."""
+        """Return the desired number of machines, or None to leave them unchanged (MP-17)."""
         if not scope.replicas_managed_elsewhere:
             return scope.replicas
         hook = self._author.reconciler.replicas
@@ -227,7 +227,7 @@ class MachinePoolMachinesController:
     ) -> tuple[PoolMachines, float | None]:
         """Apply the next plan once the caches show the effects of the last one.
 
-        Returns the machines, and the seconds until the next reconcile; None if an event will
+        Returns the machines, and the seconds until the next reconcile or None if an event will
         follow.
         """
         left = self._expectations.seconds_left(patcher.obj, machines)
@@ -248,7 +248,7 @@ class MachinePoolMachinesController:
     ) -> float | None:
         """Apply the next plan.
 
-        Returns the seconds until the next reconcile; None if an event will follow.
+        Returns the seconds until the next reconcile, or None if an event will follow.
         """
         members = self._lister.members(machines, patcher.obj, pool.version)
         step = plan(members, desired, self._rollout(desired))

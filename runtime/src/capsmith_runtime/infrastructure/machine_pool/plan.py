@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMember:
-    """A single machine of a pool."""
+    """A single machine in a pool."""
 
     name: str
     number: int
@@ -55,7 +55,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The next step: the machines to create and delete; empty if nothing can be done yet."""
+    """The next step: the machines to create and delete, if anything can be done yet."""
 
     create: int = 0
     delete: tuple[PoolMember, ...] = ()

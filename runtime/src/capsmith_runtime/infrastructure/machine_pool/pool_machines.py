@@ -1,4 +1,4 @@
-"""The machines of a pool with Machines, read from the caches or from the API server.
+"""Reads the machines of a pool with Machines from the caches or the API server.
 
 A cache may lag behind this process's own writes; ``PoolExpectations`` decides whether a plan is
 made from the cache or from the live objects.
@@ -33,7 +33,7 @@ _PAGE = 250
 
 @dataclass(frozen=True, slots=True)
 class PoolMachines:
-    """A pool's infrastructure machines and their Machines, by name."""
+    """A pool's infrastructure machines and their Machines, keyed by name."""
 
     infra_machines: Mapping[str, JSON]
     machines: Mapping[str, JSON]
@@ -50,8 +50,8 @@ class PoolMachines:
     def orphaned_machines(self) -> list[JSON]:
         """Return Machines without an infrastructure machine, which no other controller deletes.
 
-        Core creates such a Machine if it observes the deletion of the previous Machine before that
-        of the infrastructure machine.
+        Core creates such a Machine if it sees the previous Machine's deletion before the
+        infrastructure machine's deletion.
         """
         return [
             machine
@@ -201,7 +201,7 @@ class PoolMachinesLister:
 
 
 def pool_labels(pool: JSON, machine_pool: str) -> dict[str, str]:
-    """Return the labels by which core finds a pool's machines (MP-08)."""
+    """Return the labels that core uses to find a pool's machines (MP-08)."""
     labels = {POOL_NAME_LABEL: label_value(machine_pool)}
     cluster = cluster_name_of(pool)
     return {constants.CLUSTER_NAME_LABEL: cluster, **labels} if cluster else labels
@@ -278,7 +278,7 @@ def format_machine_name(pool: str, number: int) -> str:
 
 
 def parse_machine_number(pool: str, name: str) -> int:
-    """Return the number in the machine name ``name``; -1 if it is not a name of ``pool``."""
+    """Return the number in the machine name ``name``, or -1 if it is not a name of ``pool``."""
     base, _, number = name.rpartition("-")
     return int(number) if base == _base(pool) and number.isdecimal() else -1
 

@@ -1,8 +1,8 @@
-"""The spec from which a pool's machine was created, recorded on the machine.
+"""Records on a pool's machine the spec from which the machine was created.
 
-Defaulting webhooks, policies and users write into the specs of machines.  A machine is outdated
-only if its pool has changed since the machine was created, so a digest of each field of the pool's
-spec is recorded.
+Defaulting webhooks, policies and users write into the specs of machines. A machine is outdated only
+if its pool has changed since the machine was created, so the machine records a digest of each field
+in the pool's spec.
 """
 
 from __future__ import annotations

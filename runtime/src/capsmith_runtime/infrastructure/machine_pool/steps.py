@@ -1,4 +1,4 @@
-"""Steps shared by the controllers of both types of machine pools."""
+"""Steps that the controllers for both types of machine pools share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MachinePoolClient:
         self._machine_pools = machine_pools
 
     def find_owner(self, obj: JSON) -> MachinePool | None:
-        """Return the MachinePool that owns a pool, from the cache; None if it is not cached."""
+        """Return the MachinePool that owns a pool, from the cache, or None if it is not cached."""
         name = owning_machine_pool(obj)
         owner = (
             self._machine_pools.get(NamespacedName(metadata.namespace(obj), name)) if name else None
@@ -63,7 +63,7 @@ class MachinePoolClient:
         return read_machine_pool(owner) if owner is not None else None
 
     async def update_replicas(self, pool: MachinePool, observed: int) -> None:
-        """Write the size that an external autoscaler has set to the MachinePool (MP-17).
+        """Write to the MachinePool the size that an external autoscaler has set (MP-17).
 
         Does nothing unless an external autoscaler sets the size and it differs from ``observed``.
         """
@@ -96,11 +96,11 @@ class PoolReporter:
     def seconds_to_next_write(
         self, obj: JSON, facts: PoolFacts, state: InfraMachinePoolState
     ) -> float:
-        """Return the seconds by which to delay a growing pool's next status write; 0 to write now.
+        """Return the seconds by which to delay a growing pool's next status write, or 0 for now.
 
         Each write contains all of the pool's machines, so one write for each new machine would have
-        quadratic cost. The writes that core waits for are never delayed: for the first machine, and
-        at the end of growth.
+        quadratic cost. The writes that core waits for are never delayed: the one for the first
+        machine, and the one after the last.
         """
         written = self._growing.get(key_of(obj))
         is_new = facts.provisioned and not self._writer.is_provisioned(obj)

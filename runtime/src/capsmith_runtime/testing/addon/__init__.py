@@ -81,7 +81,7 @@ class WorkloadObjects:
 
 
 def workload(objects: WorkloadObjects) -> Workload:
-    """Create a client of a fake workload cluster that contains these objects."""
+    """Create a client for a fake workload cluster that contains these objects."""
 
     async def kubeconfig() -> bytes:
         return b"apiVersion: v1\nkind: Config\n"

@@ -58,7 +58,7 @@ class AdmissionResponse:
     object: JSON
     """The object with the webhook's defaults."""
     refusal: str
-    """Reason why the object was rejected; empty if it was accepted."""
+    """Reason why the object was rejected, or an empty string if it was accepted."""
 
 
 def create(
@@ -81,7 +81,7 @@ def create(
 
 
 def default(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
-    """Return the mutating webhook's response for a new object, from a new defaulter."""
+    """Return the mutating webhook's response for a new object, using a new defaulter."""
     return _send(kind, kind.mutate_path, obj, (), Permissions())
 
 

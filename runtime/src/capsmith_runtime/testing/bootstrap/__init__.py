@@ -42,7 +42,7 @@ CERTIFICATES: Certificates = {
     "proxy": CertificatePair("certificate of proxy\n", "key of proxy\n"),
     "sa": CertificatePair("public key of sa\n", "key of sa\n"),
 }
-"""The builders' default certificates, by purpose; they are not valid PEM."""
+"""The builders' default certificates, keyed by purpose; they are not valid PEM."""
 
 
 def bootstrap_config(

@@ -109,7 +109,7 @@ class BootstrapEnvironment(TestEnvironment):
         return found
 
     def secret(self, key: NamespacedName) -> JSON | None:
-        """Return a configuration's data Secret; None if there is none."""
+        """Return a configuration's data Secret, or None if there is none."""
         return self.api.find("Secret", key)
 
     def data(self, key: NamespacedName) -> bytes:
@@ -119,7 +119,7 @@ class BootstrapEnvironment(TestEnvironment):
         return base64.b64decode(secret["data"]["value"])
 
     def lock(self, cluster: NamespacedName) -> JSON | None:
-        """Return a Cluster's init lock; None while no machine holds it."""
+        """Return a Cluster's init lock, or None while no machine holds it."""
         return self.api.find("ConfigMap", NamespacedName(cluster.namespace, f"{cluster.name}-lock"))
 
     def created(self, key: NamespacedName) -> bool:
@@ -142,8 +142,7 @@ class BootstrapEnvironment(TestEnvironment):
         )
 
     async def running_worker(self) -> tuple[NamespacedName, NamespacedName]:
-        """Add a Cluster with a worker, wait for the worker's data, and return the keys of Cluster
-        and configuration."""
+        """Add a Cluster and a worker with data, and return their keys."""
         cluster = self.add_cluster()
         self.control_plane_is_initialized(cluster)
         key = self.add_machine(cluster, "m1")

@@ -14,7 +14,7 @@ __all__ = ["Case", "Conformance", "conformance_tests", "scenario"]
 
 
 def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance]]:
-    """Return the test classes for a provider's features, by name.
+    """Return the test classes for a provider's features, keyed by name.
 
     A test module adds them to its own names::
 

@@ -17,7 +17,7 @@ class TestSamples(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
-        """Return one case; none if the provider has no samples."""
+        """Return one case, or none if the provider has no samples."""
         has_samples = any(each.is_dir() for each in _paths(provider, _samples(provider)))
         return [Case(provider=provider, core_version="")] if has_samples else []
 
@@ -31,7 +31,7 @@ class TestTemplates(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
-        """Return one case; none if the provider has no templates."""
+        """Return one case, or none if the provider has no templates."""
         has_templates = (provider.repository / TEMPLATES).is_dir()
         return [Case(provider=provider, core_version="")] if has_templates else []
 

@@ -26,7 +26,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Parameters for a class of scenarios: a version of core, and kinds of the provider."""
+    """Parameters for a class of scenarios: a core version and some of the provider's kinds."""
 
     provider: ProviderUnderTest
     core_version: str
@@ -43,11 +43,11 @@ class Case:
 
 
 class HasResource(Protocol):
-    """Protocol of a kind of the provider."""
+    """Protocol for one of the provider's kinds."""
 
     @property
     def resource(self) -> ResourceType:
-        """Return the resource type under which the API server serves the kind."""
+        """Return the kind's resource type in the API server."""
         ...
 
 
@@ -56,7 +56,7 @@ K_co = TypeVar("K_co", bound=HasResource, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class KindCase(Case, Generic[K_co]):
-    """A case for one kind and one version of core."""
+    """A test case for one kind and one core version."""
 
     component: Component
     kind: K_co
@@ -70,9 +70,9 @@ class KindCase(Case, Generic[K_co]):
 def kind_cases(
     provider: ProviderUnderTest, controllers: type[G], kinds: Callable[[G], Iterable[K_co]]
 ) -> list[KindCase[K_co]]:
-    """Return a case for each version of core and each kind of some groups of controllers.
+    """Return a case for each core version and each kind that some groups of controllers serve.
 
-    Only groups of the type ``controllers`` are used; ``kinds`` returns the kinds of a group.
+    Only groups of the type ``controllers`` are used; ``kinds`` returns a group's kinds.
     """
     return [
         KindCase(provider=provider, core_version=version, component=component, kind=kind)
@@ -90,7 +90,7 @@ class Conformance:
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
-        """Return a provider's cases; empty if the provider lacks the feature."""
+        """Return a provider's cases, or none if the provider lacks the feature."""
         raise NotImplementedError
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:

@@ -116,7 +116,7 @@ def managed_control_plane(
     session: object = None,
     **cluster: Any,
 ) -> ManagedControlPlaneScope[Spec]:
-    """Create the argument of ``reconcile_normal``; ``cluster`` replaces fields of the Cluster."""
+    """Create the argument of ``reconcile_normal``; ``cluster`` replaces the Cluster's fields."""
     return ManagedControlPlaneScope(
         name=name,
         namespace=NAMESPACE,

@@ -196,7 +196,7 @@ def conditions(obj: JSON) -> Iterable[JSON]:
 
 
 def condition(obj: JSON, condition_type: str) -> JSON:
-    """Return a condition of an object; empty if it has none of that type."""
+    """Return a condition of an object, or an empty object if it has none of that type."""
     return next((each for each in conditions(obj) if each["type"] == condition_type), {})
 
 

@@ -42,7 +42,7 @@ class FakeMachines:
 
     @property
     def draining(self) -> bool:
-        """Return whether Nodes of deleted Machines are draining, which delays their deletion."""
+        """Return whether Nodes of Machines being deleted are draining, which delays deletion."""
         return self._draining
 
     @draining.setter
@@ -149,7 +149,7 @@ class FakeMachines:
 
 
 def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
-    """Return a CRD as another provider would install it, labelled for both contracts (GEN-01)."""
+    """Return another provider's CRD, labelled for both contract versions (GEN-01)."""
     plural = f"{kind.lower()}s"
     labels = {f"cluster.x-k8s.io/{contract}": versions[-1] for contract in ("v1beta1", "v1beta2")}
     return {

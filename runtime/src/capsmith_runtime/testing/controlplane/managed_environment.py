@@ -145,7 +145,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         return (status.get("initialization") or {}).get("controlPlaneInitialized") is True
 
     def condition(self, condition_type: str) -> JSON:
-        """Return a condition of the control plane; empty if it has none of that type."""
+        """Return a condition of the control plane, or empty if it has none of that type."""
         found = self.status().get("conditions") or ()
         return next((each for each in found if each["type"] == condition_type), {})
 

@@ -1,4 +1,4 @@
-"""Builders for unit tests of runtime extensions: the requests of hooks, without core."""
+"""Builders for unit tests of runtime extensions: hooks' requests, without core."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class ExtensionEnvironment(TestEnvironment):
         return authority.cert_pem.bytes()
 
     def config(self) -> JSON:
-        """Return the ExtensionConfig; empty if it does not exist yet."""
+        """Return the ExtensionConfig, or an empty object if it does not exist yet."""
         found = self.api.find(
             "ExtensionConfig", NamespacedName("", self.extension.registration.name)
         )
@@ -110,7 +110,7 @@ class ExtensionEnvironment(TestEnvironment):
         return base64.b64decode(self.config()["spec"]["clientConfig"].get("caBundle", ""))
 
     async def call(self, path: str, body: JSON) -> JSON:
-        """Call the extension as core does, trusting only the authority in the ExtensionConfig."""
+        """Call the extension as core does, trusting only the CA bundle in the ExtensionConfig."""
         status, text = await asyncio.to_thread(self._call, f"/{API_VERSION}/{path}", body)
         assert status == 200, text
         answer: JSON = json.loads(text)

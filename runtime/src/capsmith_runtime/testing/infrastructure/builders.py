@@ -207,7 +207,7 @@ def infra_machine_template(
     infra_cluster: InfraClusterView | None = None,
     session: object = None,
 ) -> InfraMachineTemplateScope[Spec]:
-    """Create the argument of ``capacity`` for a template of machines with this spec."""
+    """Create the argument of ``capacity`` for a machine template with this spec."""
     return InfraMachineTemplateScope(
         name=name,
         namespace=NAMESPACE,

@@ -1,4 +1,4 @@
-"""A fake management cluster with the manager of an infrastructure provider."""
+"""A fake management cluster with an infrastructure provider's manager."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class InfrastructureEnvironment(TestEnvironment):
         return key
 
     async def abandon_machine(self, key: NamespacedName) -> None:
-        """Remove a machine object but not its server, which then counts as another owner's."""
+        """Remove a machine object but not its server, which now counts as another owner's."""
         await self.stop()
         kind = self.machine_kind.resource.kind
         self.api.change(kind, key, {"metadata": {"finalizers": None}})
@@ -106,5 +106,5 @@ class InfrastructureEnvironment(TestEnvironment):
         return self.core.provisioned(self.core.infra_machine(key))
 
     def is_gone(self, kind: InfraClusterKind | InfraMachineKind, key: NamespacedName) -> bool:
-        """Return whether an object of one of the provider's kinds no longer exists."""
+        """Return whether an object that the provider manages no longer exists."""
         return self.api.find(kind.resource.kind, key) is None

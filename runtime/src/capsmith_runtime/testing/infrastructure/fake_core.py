@@ -1,4 +1,4 @@
-"""A fake of core for infrastructure providers: it sets owners and references in core's order."""
+"""A fake core for infrastructure providers: it sets owners and references in core's order."""
 
 from __future__ import annotations
 

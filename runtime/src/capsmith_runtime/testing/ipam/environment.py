@@ -96,7 +96,7 @@ class IPAMEnvironment(TestEnvironment):
     ) -> NamespacedName:
         """Add an IPAddress as a user would, and return its key.
 
-        ``claim`` is the name in its ``claimRef``; a claim of this name need not exist.
+        ``claim`` is the name in its ``claimRef``; there need not be a claim with this name.
         """
         key = NamespacedName(NAMESPACE, name)
         self.api.add(
@@ -115,7 +115,7 @@ class IPAMEnvironment(TestEnvironment):
         return key
 
     def reference(self, pool: NamespacedName) -> JSON:
-        """Return the ``poolRef`` with which a claim refers to the pool."""
+        """Return a ``poolRef`` for a claim on the pool."""
         resource = self.kind.resource
         return {"apiGroup": resource.group, "kind": resource.kind, "name": pool.name}
 
@@ -128,7 +128,7 @@ class IPAMEnvironment(TestEnvironment):
         return self._there(CLAIM, key)
 
     def address(self, key: NamespacedName) -> JSON | None:
-        """Return the IPAddress with the claim's name; None if there is none."""
+        """Return the IPAddress with the claim's name, or None if there is none."""
         return self.api.find(ADDRESS, key)
 
     def given(self) -> list[str]:
@@ -141,7 +141,7 @@ class IPAMEnvironment(TestEnvironment):
         return bool((status.get("addressRef") or {}).get("name"))
 
     async def gets(self, key: NamespacedName) -> str:
-        """Wait until a claim has an address, and return it; the test fails if none comes."""
+        """Wait until a claim has an address, and return it; the test fails if it gets none."""
         await self.eventually(f"{key} has an address", lambda: self.has_address(key))
         address = self.address(key)
         assert address is not None

@@ -29,7 +29,7 @@ STEP_SECONDS = 0.01
 
 
 class FakePoolMachines:
-    """Acts as core for the machines of pools: creates a Machine for each, and sets its nodeRef.
+    """Acts as core for pools' machines: creates a Machine for each, and sets its nodeRef.
 
     When a Machine is deleted, its infrastructure machine is removed first, then the Machine.
     """
@@ -320,7 +320,7 @@ class MachinePoolEnvironment(TestEnvironment):
         return list(self.infra_pool()["spec"].get("providerIDList") or [])
 
     def instances(self) -> dict[str, JSON]:
-        """Return what the pool's status says of each machine, by provider id."""
+        """Return what the pool's status says about each machine, keyed by provider id."""
         listed = (self.infra_pool().get("status") or {}).get("instances") or []
         return {entry["providerID"]: entry for entry in listed}
 
@@ -338,7 +338,7 @@ class MachinePoolEnvironment(TestEnvironment):
         assert self.is_settled(count)
 
     def pool_labels(self) -> dict[str, str]:
-        """Return the labels by which core finds the pool's machines (MP-08)."""
+        """Return the labels that core uses to find the pool's machines (MP-08)."""
         return {
             f"{GROUP}/cluster-name": self.cluster.name,
             f"{GROUP}/pool-name": label_value(self.machine_pool.name),
@@ -387,7 +387,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return {machine["metadata"]["name"] for machine in self.infra_machines()}
 
     def created(self) -> list[NamespacedName]:
-        """Return the keys of all machines that the manager created; keys may occur repeatedly."""
+        """Return the keys of all machines that the manager created; a key may occur repeatedly."""
         kind = self.kind.machines.kind
         return [key for verb, of, key in self.api.requests if (verb, of) == ("create", kind)]
 
@@ -418,7 +418,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         self.api.change(self.kind.machines.kind, key, {"spec": spec})
 
     def other_field(self) -> tuple[str, Any] | None:
-        """Return the name and a different valid value of a spec field that machines copy.
+        """Return the name of a spec field that machines copy, and another valid value for it.
 
         Returns None if there is no such field.
         """

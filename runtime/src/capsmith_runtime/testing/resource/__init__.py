@@ -66,7 +66,7 @@ def resource_deletion(
     status: Any = None,
     session: object = None,
 ) -> ResourceDeleteScope[Spec]:
-    """Create the argument of ``reconcile_delete`` of a resource whose owners no longer exist."""
+    """Create the argument of ``reconcile_delete`` for a resource whose owners no longer exist."""
     return ResourceDeleteScope(
         name=name,
         namespace=namespace,

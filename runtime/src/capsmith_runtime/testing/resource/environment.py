@@ -62,7 +62,7 @@ class BaseResourceEnvironment(TestEnvironment):
         self.api.remove(self.kind.resource.kind, self.key)
 
     def found(self) -> JSON | None:
-        """Return the resource; None if it no longer exists."""
+        """Return the resource, or None if it no longer exists."""
         return self.api.find(self.kind.resource.kind, self.key)
 
     def resource(self) -> JSON:

@@ -30,7 +30,7 @@ class AdmissionCase(Case):
 
     @property
     def id(self) -> str:
-        """Return the name of the kind alone, because the case does not depend on core."""
+        """Return only the kind's name, because the case does not depend on core."""
         return self.kind.kind
 
     @property
@@ -98,7 +98,7 @@ class AdmissionConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:
-        """Return each kind that has webhooks."""
+        """Return a case for each kind that has webhooks."""
         return [
             AdmissionCase(provider=provider, core_version="", component=component, kind=kind)
             for component, webhook in provider.groups_of(AdmissionWebhook)
@@ -136,7 +136,7 @@ class TestAdmissionDefaulting(AdmissionConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:
-        """Return each kind that has a defaulter."""
+        """Return a case for each kind that has a defaulter."""
         return [case for case in super().cases(provider) if case.kind.defaulter is not None]
 
     def test_defaulting_again_changes_nothing(self, case: AdmissionCase) -> None:

@@ -18,7 +18,7 @@ class BootstrapConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[BootstrapConfigKind]]:
-        """Return a case for each combination of kind and version of core."""
+        """Return a case for each combination of kind and core version."""
         return kind_cases(provider, BootstrapControllers, lambda group: group.kinds)
 
     @pytest.fixture

@@ -164,7 +164,7 @@ class TestBootstrapSecrets(BootstrapConformance):
     async def test_restored_objects_own_their_secret_again(self, env: BootstrapEnvironment) -> None:
         """After a restore from a backup, a configuration owns its Secret again.
 
-        The owner references of the backup have UIDs that no longer exist.
+        The owner references in the backup have UIDs that no longer exist.
 
         Proves: BC-06, SM-06.
         """

@@ -1,4 +1,4 @@
-"""Bootstrap data of Machines and MachinePools: their order, and how they are published."""
+"""Bootstrap data for Machines and MachinePools: their order, and how they are published."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Requests by the author's code for certificates and the write of the status are n
 
 
 class TestBootstrapData(BootstrapConformance):
-    """Bootstrap data of Machines: in which order they are created, and how they are published."""
+    """Bootstrap data for Machines: their order, and how they are published."""
 
     @scenario
     async def test_a_worker_gets_its_data(self, env: BootstrapEnvironment) -> None:
@@ -184,9 +184,9 @@ class TestBootstrapData(BootstrapConformance):
     async def test_an_owner_may_be_seen_after_its_dependents(
         self, env: BootstrapEnvironment
     ) -> None:
-        """A configuration gets its data even if its owner appears in the caches only later.
+        """A configuration gets its data even if its owner appears in the caches after it.
 
-        The caches of different kinds are not synchronized with each other.
+        The caches for different kinds are not synchronized with each other.
         """
         cluster = env.add_cluster()
         env.control_plane_is_initialized(cluster)
@@ -234,7 +234,7 @@ IN_PLACE = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
 
 
 class TestBootstrapDataOfPools(BootstrapConformance):
-    """Bootstrap data of MachinePools: one Secret, which stays valid for later machines."""
+    """Bootstrap data for MachinePools: one Secret, which stays valid for later machines."""
 
     @scenario
     async def test_a_pool_gets_its_data(self, env: BootstrapEnvironment) -> None:
@@ -253,9 +253,9 @@ class TestBootstrapDataOfPools(BootstrapConformance):
 
     @scenario
     async def test_data_follow_the_version_of_the_pool(self, env: BootstrapEnvironment) -> None:
-        """A new Kubernetes version of the pool replaces the data in the same Secret.
+        """If the pool gets a new Kubernetes version, new data replace those in the same Secret.
 
-        Core has copied the name of the Secret, so the name must not change.
+        Core has copied the Secret's name, so the name must not change.
 
         Proves: MP-19.
         """

@@ -26,14 +26,14 @@ class ControlPlaneConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ControlPlaneKind]]:
-        """Return a case for each combination of kind and version of core."""
+        """Return a case for each combination of kind and core version."""
         return kind_cases(provider, ControlPlaneControllers, lambda group: group.kinds)
 
     @pytest.fixture
     def env(
         self, case: KindCase[ControlPlaneKind], monkeypatch: pytest.MonkeyPatch
     ) -> ControlPlaneEnvironment:
-        """Return a management cluster with a control plane of Machines.
+        """Return a management cluster with a control plane that consists of Machines.
 
         The workload cluster's API server responds immediately.
         """
@@ -61,12 +61,12 @@ class ManagedControlPlaneConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:
-        """Return a case for each combination of kind and version of core."""
+        """Return a case for each combination of kind and core version."""
         return kind_cases(provider, ManagedControlPlaneControllers, lambda group: group.kinds)
 
     @pytest.fixture
     def hosting(self, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostingDouble:
-        """Return a test double of the service that runs the control planes."""
+        """Return a test double for the service that runs the control planes."""
         assert case.provider.hosting is not None, "PROVIDER has no hosting"
         double = case.provider.hosting(tmp_path)
         double.start(monkeypatch)

@@ -1,4 +1,4 @@
-"""Control planes during faults: crashes, broken Machines, moves, Machines of other owners."""
+"""Control planes during faults: crashes, broken Machines, moves, other owners' Machines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from capsmith_runtime.testing.fake_api import WriteLimit
 
 
 class TestControlPlaneFaults(ControlPlaneConformance):
-    """Control planes during faults: broken Machines, moves, Machines of other owners."""
+    """Control planes during faults: broken Machines, moves, other owners' Machines."""
 
     @scenario
     async def test_a_broken_machine_is_replaced(self, env: ControlPlaneEnvironment) -> None:
@@ -132,7 +132,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
     async def test_a_crash_between_any_two_requests_creates_nothing_twice(
         self, env: ControlPlaneEnvironment, crash_after: int
     ) -> None:
-        """A manager may crash after any write: no object is created twice or left over.
+        """Even if a manager crashes after any write, no object is created twice or left over.
 
         Proves: CP-19, SM-09.
         """

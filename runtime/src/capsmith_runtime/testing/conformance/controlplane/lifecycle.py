@@ -1,4 +1,4 @@
-"""Lifecycle of a control plane of Machines."""
+"""Lifecycle of a control plane that consists of Machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capsmith_runtime.testing.controlplane.fake_machines import template_of
 
 
 class TestControlPlane(ControlPlaneConformance):
-    """Lifecycle of a control plane of Machines."""
+    """Lifecycle of a control plane that consists of Machines."""
 
     @scenario
     async def test_a_control_plane_is_created_and_deleted(

@@ -131,7 +131,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_a_crash_between_any_two_requests_creates_nothing_twice(
         self, env: ManagedControlPlaneEnvironment, crash_after: int
     ) -> None:
-        """A manager may crash after any write: only one control plane is created.
+        """Even if a manager crashes after any write, only one control plane is created.
 
         Proves: SM-08, SM-09.
         """
@@ -165,7 +165,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_changed_credentials_reach_the_secret(
         self, env: ManagedControlPlaneEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """New credentials of the control plane are written into the kubeconfig Secret.
+        """The control plane's new credentials are written to the kubeconfig Secret.
 
         Proves: SEC-01.
         """
@@ -210,7 +210,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
     @scenario
     async def test_deletion_leaves_nothing(self, env: ManagedControlPlaneEnvironment) -> None:
-        """The deletion removes the control plane from the service, then its object.
+        """Deletion removes first the control plane from the service, and then its object.
 
         Proves: CP-34, SM-08.
         """
@@ -282,7 +282,7 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
     async def test_the_infrastructure_comes_first(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """No control plane is created before the infrastructure of its Cluster is provisioned.
+        """No control plane is created before its Cluster's infrastructure is provisioned.
 
         Proves: SM-02, CP-25.
         """

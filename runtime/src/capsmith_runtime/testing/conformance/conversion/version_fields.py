@@ -48,16 +48,16 @@ class Part:
 
     @property
     def source_type(self) -> type[Any] | None:
-        """Return the dataclass of the source version's author fields; None if it has none."""
+        """Return the dataclass of the source version's author fields, or None if it has none."""
         return self.fields.spoke if self.to_hub else self.fields.hub
 
     @property
     def target_type(self) -> type[Any] | None:
-        """Return the dataclass of the target version's author fields; None if it has none."""
+        """Return the dataclass of the target version's author fields, or None if it has none."""
         return self.fields.hub if self.to_hub else self.fields.spoke
 
     def of(self, obj: JSON) -> JSON:
-        """Return this part of an object; empty if the object lacks the part."""
+        """Return this part of an object, or an empty object if the object lacks the part."""
         found = get_value(obj, self.fields.path)
         return found if isinstance(found, dict) else {}
 
@@ -190,7 +190,7 @@ class TestVersionFields(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ConversionCase]:
-        """Return each kind with such fields, in both directions."""
+        """Return a case for each kind with such fields, in each direction."""
         return list(conversion_cases(provider))
 
     def test_nothing_is_lost_on_the_way_there_and_back(self, case: ConversionCase) -> None:
@@ -210,7 +210,7 @@ class TestVersionFields(Conformance):
         check()
 
     def test_converted_objects_have_valid_fields(self, case: ConversionCase) -> None:
-        """The fields of a converted object fit the schema of the target version.
+        """A converted object's fields match the target version's schema.
 
         Proves: CRD-15.
         """
@@ -250,8 +250,8 @@ class TestVersionFields(Conformance):
     ) -> None:
         """Even without the annotation, every field that comes back has its original value.
 
-        A function may leave a field out, also inside an object, but a value that it returns must
-        be right.
+        A function may leave a field out, even inside an object, but a value that it returns must be
+        right.
 
         Proves: CRD-15.
         """

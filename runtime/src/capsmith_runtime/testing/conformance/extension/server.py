@@ -51,7 +51,7 @@ class ExtensionConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ExtensionCase]:
-        """Return the extension's case; empty if the provider has no extension."""
+        """Return the extension's case, or none if the provider has no extension."""
         return [
             ExtensionCase(
                 provider=provider,
@@ -74,7 +74,7 @@ class ExtensionConformance(Conformance):
 
 
 class TestRuntimeExtensionHooks(ExtensionConformance):
-    """Scenarios that run for each hook of the runtime extension."""
+    """Scenarios that run for each of the runtime extension's hooks."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[HookCase]:
@@ -113,7 +113,7 @@ class TestRuntimeExtensionHooks(ExtensionConformance):
 
 
 class TestRuntimeExtensionManifests(ExtensionConformance):
-    """The Service, the certificate and the permissions of the runtime extension."""
+    """The runtime extension's Service, certificate and permissions."""
 
     def test_the_certificate_is_issued_for_the_service(self, case: ExtensionCase) -> None:
         """The certificate is valid for the Service's DNS name, and mounted where it is read.

@@ -28,7 +28,7 @@ class HealthCase(Case):
 
     @property
     def id(self) -> str:
-        """Return the type of the component, because the case does not depend on core."""
+        """Return the component's type, because the case does not depend on core."""
         return self.component
 
 
@@ -47,7 +47,7 @@ class _HealthConformance(Conformance):
     def infrastructure(
         self, case: HealthCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> object:
-        """Return a test double for the infrastructure; None if the provider has none."""
+        """Return a test double for the infrastructure, or None if the provider has none."""
         if case.provider.infrastructure is None:
             return None
         double = case.provider.infrastructure(tmp_path)
@@ -75,7 +75,7 @@ class TestLiveness(_HealthConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[HealthCase]:
-        """Return a case for each component; empty if the test double cannot simulate outages."""
+        """Return a case for each component, or none if the test double cannot simulate outages."""
         return super().cases(provider) if hasattr(provider.infrastructure, "simulate") else []
 
     @pytest.mark.parametrize("outage", OUTAGES)

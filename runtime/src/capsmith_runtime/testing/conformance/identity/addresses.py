@@ -1,4 +1,4 @@
-"""Pools of addresses in another system, whose identity is missing."""
+"""Pools that allocate in another system, and whose identity is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TestAddressPoolIdentities(IPAMConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
-        """Return the cases of the kinds that use identities through sessions."""
+        """Return the cases for the kinds that use identities through sessions."""
         return [
             case
             for case in super().cases(provider)

@@ -21,7 +21,7 @@ class TestManagedControlPlaneIdentities(ManagedControlPlaneConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:
-        """Return the cases of the kinds that use identities through sessions."""
+        """Return the cases for the kinds that use identities through sessions."""
         return [
             case
             for case in super().cases(provider)

@@ -29,8 +29,8 @@ class TestAccounts(InfrastructureConformance):
     ) -> None:
         """A machine records its account, and only a session of that account touches its server.
 
-        Return the same account after each login, and reach the infrastructure through the session
-        only: the runtime compares nothing else.
+        Return the same account after each login, and access the infrastructure only through the
+        session: the runtime compares nothing else.
         """
         kind = env.machine_kind.resource
         name = records.ACCOUNT.build_annotation_name(kind.group)

@@ -25,7 +25,7 @@ class InfrastructureCase(Case):
     cluster_kind: InfraClusterKind
     machine_kind: InfraMachineKind
     identity: IdentityKind | None = None
-    """The kind of identity; None if clusters refer to no identity."""
+    """The kind of identity, or None if clusters refer to no identity."""
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -53,7 +53,7 @@ class InfrastructureConformance(WithInfrastructure):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return pairs of kinds in which each kind occurs with each version of core."""
+        """Return cases in which each kind occurs with each core version."""
         return [
             InfrastructureCase(
                 provider=provider,

@@ -36,7 +36,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return a case for each pair of kinds and version of core; empty without ``simulate``."""
+        """Return a case for each pair of kinds and core version, or none without ``simulate``."""
         return super().cases(provider) if simulates_faults(provider) else []
 
     @pytest.mark.parametrize("failure", FAILURES)
@@ -106,7 +106,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_call_that_hangs_is_reported_and_repeated(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A call that exceeds its time-out is reported in Ready and retried.
+        """A call that exceeds its timeout is reported in Ready and retried.
 
         Proves: SM-09.
         """
@@ -183,7 +183,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_server_that_is_not_listed_yet_is_deleted(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A machine whose server is not listed yet can be deleted, and its server with it.
+        """A machine whose server is not listed yet can be deleted, together with its server.
 
         Proves: IM-25.
         """

@@ -74,7 +74,7 @@ class TestInfraCluster(InfrastructureConformance):
     async def test_an_externally_managed_cluster_is_left_alone(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A cluster with the annotation ``managed-by`` is not changed, whatever the value.
+        """A cluster with the annotation ``managed-by`` is not changed, regardless of its value.
 
         Proves: IC-15, IC-19.
         """
@@ -121,7 +121,7 @@ class TestInfraCluster(InfrastructureConformance):
 
     @scenario
     async def test_a_paused_object_is_left_alone(self, env: InfrastructureEnvironment) -> None:
-        """A cluster with the paused annotation only reports the pause, whatever the value.
+        """A cluster with the paused annotation only reports the pause, regardless of its value.
 
         It is reconciled after the pause.
 
@@ -152,7 +152,7 @@ class TestControlPlaneEndpoint(InfrastructureConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return only kinds that provide an endpoint."""
+        """Return only the cases whose cluster kind provides an endpoint."""
         found = super().cases(provider)
         return [case for case in found if "controlPlaneEndpoint" in case.cluster_kind.features]
 

@@ -1,4 +1,4 @@
-"""Simultaneous deletion of all objects, as by Argo CD or together with their namespace."""
+"""All objects are deleted at the same time, as by Argo CD or when their namespace is deleted."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _ORDERS = (
 )
 """Orders in which to delete the four objects; any three of them occur in every order.
 
-The API server has all deletions before a reconciler runs, so the order only decides which
-reconciler starts first.  All 24 orders would take four times as long and show nothing more.
+The API server receives all deletions before any reconciler runs, so the order only decides which
+reconciler starts first. All 24 orders would take four times as long and show nothing more.
 """
 
 _Named = tuple[str, NamespacedName]
 
 
 class TestDeletionOrder(InfrastructureConformance):
-    """All objects of a cluster are deleted together, and no infrastructure is left behind."""
+    """All of a cluster's objects are deleted together, and no infrastructure is left behind."""
 
     @scenario
     async def test_everything_is_deleted_in_any_order(self, env: InfrastructureEnvironment) -> None:

@@ -148,7 +148,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
     async def test_many_reconciles_at_once_duplicate_nothing(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Many changes of a machine in a short time still create only one server.
+        """A burst of changes to a machine still results in only one server.
 
         Proves: SM-09.
         """

@@ -70,7 +70,7 @@ class TestSourceIdentities(InfrastructureConformance):
     ) -> None:
         """A cluster with a derived identity is provisioned, and so is its machine.
 
-        ``credentials`` may be empty then: ``credentials.source`` has those of the other identity.
+        Its ``credentials`` may be empty, because ``credentials.source`` has the other identity's.
         """
         await env.running_machine(await env.running_cluster())
         assert len(env.infrastructure.servers()) == 1

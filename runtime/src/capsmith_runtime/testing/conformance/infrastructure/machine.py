@@ -63,7 +63,7 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_a_machine_waits_for_the_cluster(self, env: InfrastructureEnvironment) -> None:
         """No server is created before the cluster's infrastructure is ready.
 
-        Ready reports the wait.
+        Ready says what is missing.
 
         Proves: IM-19, IM-20.
         """
@@ -80,7 +80,7 @@ class TestInfraMachine(InfrastructureConformance):
 
     @scenario
     async def test_a_machine_waits_for_bootstrap_data(self, env: InfrastructureEnvironment) -> None:
-        """No server is created before the bootstrap data exist; Ready reports the wait.
+        """No server is created before the bootstrap data exist; Ready says what is missing.
 
         Proves: IM-19, IM-20.
         """
@@ -208,8 +208,7 @@ class TestTerminatedMachines(InfrastructureConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return a case for each pair of kinds and version of core; empty without
-        ``remove_server``."""
+        """Return a case per pair of kinds and core version, or none without ``remove_server``."""
         if not hasattr(provider.infrastructure, "remove_server"):
             return []
         return super().cases(provider)

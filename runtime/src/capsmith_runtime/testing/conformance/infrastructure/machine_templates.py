@@ -20,7 +20,7 @@ class TestMachineTemplates(InfrastructureConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return only kinds whose templates report the capacity of a machine."""
+        """Return only the cases whose templates report the capacity of a machine."""
         return [case for case in super().cases(provider) if case.machine_kind.template is not None]
 
     @scenario

@@ -33,7 +33,7 @@ class SettingsCase(InfrastructureCase):
 
     @contextlib.contextmanager
     def set(self) -> Iterator[None]:
-        """Return a context manager in which the setting has the case's value."""
+        """Return a context manager that gives the setting the case's value."""
         gates = {gate.name: gate for gate in list_feature_gates()}
         if self.setting in gates:
             with gates[self.setting].set_for_test(bool(self.value)):

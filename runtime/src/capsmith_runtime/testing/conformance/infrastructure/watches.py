@@ -21,7 +21,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class TestWatchedMachines(InfrastructureConformance):
-    """Clusters and their machines; requires a reconciler of clusters with ``watched_machines``."""
+    """Clusters and their machines; requires a cluster reconciler with ``watched_machines``."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
@@ -38,7 +38,7 @@ class TestWatchedMachines(InfrastructureConformance):
     ) -> None:
         """A cluster stays ready while a machine waits, gets a server and is deleted.
 
-        A machine that waits is in ``cluster.machines`` without addresses and provider ID.
+        A waiting machine is in ``cluster.machines`` without addresses or a provider ID.
         """
         cluster = await env.running_cluster()
         await _is_ready(env, cluster)
@@ -80,8 +80,7 @@ class TestSessionWatches(InfrastructureConformance):
     async def test_a_watch_ends_with_its_session(
         self, env: InfrastructureEnvironment, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """``watch`` returns soon after ``changes.wait`` returns True, or is a coroutine that can be
-        cancelled.
+        """``watch`` returns soon after ``changes.wait`` returns True, or can be cancelled.
 
         Otherwise it keeps using a closed session, and every change to the credentials leaves
         another such watch running.

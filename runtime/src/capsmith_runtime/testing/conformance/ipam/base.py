@@ -20,7 +20,7 @@ class IPAMConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
-        """Return a case for each combination of kind and version of core."""
+        """Return a case for each combination of kind and core version."""
         return kind_cases(provider, IPAMControllers, lambda group: group.kinds)
 
     @pytest.fixture
@@ -43,5 +43,5 @@ class RangedIPAMConformance(IPAMConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
-        """Return only the kinds whose pools have ranges."""
+        """Return only the cases of kinds whose pools have ranges."""
         return [case for case in super().cases(provider) if "ranges" in case.kind.features]

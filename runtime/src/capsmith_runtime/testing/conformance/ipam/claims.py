@@ -75,7 +75,7 @@ class TestAddressClaims(IPAMConformance):
 
     @scenario
     async def test_claims_on_other_pools_are_left_alone(self, env: IPAMEnvironment) -> None:
-        """A claim on a pool of another provider is not changed and gets no address.
+        """A claim on another provider's pool is not changed and gets no address.
 
         Proves: IP-08.
         """
@@ -220,7 +220,7 @@ class TestOrphanedAddresses(IPAMConformance):
     async def test_an_address_of_that_name_may_have_another_owner(
         self, env: IPAMEnvironment
     ) -> None:
-        """If another claim owns the IPAddress with a claim's name, the claim reports it and waits.
+        """A claim reports a conflict and waits if another claim owns the IPAddress with its name.
 
         Proves: IP-05, IP-09.
         """
@@ -254,9 +254,9 @@ class TestOrphanedAddresses(IPAMConformance):
 
     @scenario
     async def test_an_address_of_an_earlier_claim_is_removed(self, env: IPAMEnvironment) -> None:
-        """An address of an earlier claim of the same name is deleted.
+        """The address of an earlier claim with the same name is deleted.
 
-        A finalizer of another controller delays the deletion; the new claim waits for it.
+        Another controller's finalizer delays the deletion, which the new claim waits for.
 
         Proves: IP-09, IP-10.
         """

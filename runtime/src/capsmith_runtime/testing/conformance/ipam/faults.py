@@ -80,7 +80,7 @@ class TestAddressFaults(IPAMConformance):
     async def test_two_managers_allocate_no_address_twice(self, env: IPAMEnvironment) -> None:
         """Two managers that both believe they are the leader never allocate the same address twice.
 
-        Only the manager whose write of the pool comes first can allocate.
+        Only the manager that writes the pool first can allocate.
 
         Proves: IP-08, IP-09, SM-09.
         """

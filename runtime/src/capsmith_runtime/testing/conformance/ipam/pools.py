@@ -81,7 +81,7 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
 
     @scenario
     async def test_prefix_and_gateway_come_from_the_pool(self, env: IPAMEnvironment) -> None:
-        """An IPAddress has its pool's prefix length, even if it is 0, and its gateway if any.
+        """An IPAddress has its pool's prefix length, even if that is 0, and its gateway, if any.
 
         Proves: IP-06.
         """

@@ -48,7 +48,7 @@ class MachinePoolConformance(WithInfrastructure):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
-        """Return a case for each combination of kind and version of core."""
+        """Return a case for each combination of kind and core version."""
         return [
             PoolCase(
                 provider=provider,
@@ -81,7 +81,7 @@ class PoolMachinesConformance(WithInfrastructure):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolMachinesCase]:
-        """Return a case for each combination of kind and version of core."""
+        """Return a case for each combination of kind and core version."""
         return [
             PoolMachinesCase(
                 provider=provider,

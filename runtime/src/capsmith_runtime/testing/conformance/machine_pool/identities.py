@@ -17,7 +17,7 @@ class TestMachinePoolIdentities(MachinePoolConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
-        """Return the cases of the kinds that use their own identity through sessions."""
+        """Return the cases for the kinds that use their own identity through sessions."""
         return [
             case
             for case in super().cases(provider)

@@ -160,7 +160,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
 
     @scenario
     async def test_a_new_version_replaces_the_machines(self, env: PoolMachinesEnvironment) -> None:
-        """A new Kubernetes version replaces all machines of the pool.
+        """A new Kubernetes version replaces all of the pool's machines.
 
         Proves: MP-10.
         """

@@ -60,7 +60,7 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_a_pool_waits_for_bootstrap_data(self, env: MachinePoolEnvironment) -> None:
-        """No server is created before the bootstrap data exist; Ready reports the wait.
+        """No server is created before the bootstrap data exist; Ready says what is missing.
 
         Proves: IM-19, IM-20.
         """
@@ -131,18 +131,18 @@ async def _gone(env: MachinePoolEnvironment) -> None:
 
 
 class TestMachinePoolInstances(MachinePoolConformance):
-    """Status of each machine of a pool; requires ``instanceStatus`` in provider.yaml."""
+    """Status of each machine in a pool; requires ``instanceStatus`` in provider.yaml."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
-        """Return the cases of the kinds whose machines have conditions and own status fields."""
+        """Return the cases for the kinds whose machines have conditions and own status fields."""
         return [case for case in super().cases(provider) if INSTANCE_STATUS in case.kind.features]
 
     @scenario
     async def test_a_machine_keeps_its_own_status(self, env: MachinePoolEnvironment) -> None:
         """A machine that stays in the pool keeps its status while others come and go.
 
-        Report of each machine what belongs to its provider id, not to its position in the list.
+        For each machine, report what belongs to its provider id, not to its position in the list.
 
         Proves: MP-06.
         """
@@ -164,7 +164,7 @@ class TestMachinePoolCalls(MachinePoolConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
-        """Return a case for each kind and version of core; empty without ``simulate``."""
+        """Return a case for each kind and core version, or none without ``simulate``."""
         return super().cases(provider) if simulates_faults(provider) else []
 
     @pytest.mark.parametrize("failure", FAILURES)

@@ -27,7 +27,7 @@ class ResourceCase(Case):
 
     component: Component
     controllers: InfrastructureControllers | None
-    """The infrastructure's controllers; None if the provider has no infrastructure."""
+    """The infrastructure's controllers, or None if the provider has no infrastructure."""
     kind: ResourceKind
 
     @property
@@ -41,7 +41,7 @@ class ResourceConformance(WithInfrastructure):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
-        """Return a case for each combination of kind and version of core."""
+        """Return a case for each combination of kind and core version."""
         return [
             ResourceCase(
                 provider=provider,

@@ -28,7 +28,7 @@ class TestResourcesOfClusters(ResourceConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
-        """Return only namespaced kinds of infrastructure, because a Cluster has a namespace."""
+        """Return only cases with infrastructure and a namespaced kind."""
         return [
             case
             for case in super().cases(provider)
@@ -120,7 +120,7 @@ class TestResourcesOfClusters(ResourceConformance):
     async def test_it_takes_over_the_identity_of_its_cluster(
         self, env: ResourceEnvironment, by: str
     ) -> None:
-        """A resource without an identity gets the one of its Cluster.
+        """A resource without an identity gets its Cluster's identity.
 
         Without kinds of identities, the author declares ``identityRef``.
         """
@@ -154,7 +154,7 @@ class TestStandaloneResources(ResourceConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
-        """Return only namespaced kinds, because a Cluster has a namespace."""
+        """Return only the cases of namespaced kinds, because a Cluster has a namespace."""
         return [
             case
             for case in super().cases(provider)

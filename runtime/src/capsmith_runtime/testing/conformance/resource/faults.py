@@ -103,7 +103,7 @@ class _Crash:
 
 
 async def _reached(env: BaseResourceEnvironment, crash: _Crash, holds: Callable[[], bool]) -> bool:
-    """Wait for a state; return False if the manager must be killed first."""
+    """Wait for a state, or return False if the manager must be killed first."""
     await env.eventually("the next write, or the end", lambda: crash.happened or holds())
     happened, crash.happened = crash.happened, False
     return not happened
