@@ -25,9 +25,9 @@ _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 
 
 def strip_literals(expression: str) -> str:
-    """Return a CEL expression without comments and with ``''`` for each string literal.
+    """Return a CEL expression without comments, and with ``''`` in place of each string literal.
 
-    Only names and operators are left, so a search finds no words inside strings.
+    Only names and operators are left, so that a search does not match words inside strings.
     """
     return LITERAL.sub(lambda match: " " if match[0].startswith("//") else "''", expression)
 

@@ -1,9 +1,9 @@
-"""Print reports and data as text, JSON, SARIF, JUnit, HTML or Markdown. No other module does.
+"""Print reports and data as text, JSON, SARIF, JUnit, HTML or Markdown. No other module prints.
 
 Results go to standard output in a single format; progress and fatal errors go to standard error, so
 the output of ``--format json`` can always be parsed.  Everything that comes from a file, a name or
-another program passes :func:`capsmith.printable.make_printable`, because a control character in it
-could rewrite the terminal.
+another program is passed through :func:`capsmith.printable.make_printable`, because a control
+character in it could manipulate the terminal.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 
 
 class Console:
-    """Printer of results in one format to one stream, with colours only on a terminal.
+    """Prints results in one format to one stream, with colours only on a terminal.
 
-    The environment variable ``NO_COLOR``, set to anything, leaves them out.  ``format`` is the
-    value of the option ``--format``; ``out`` is standard output by default.
-    ``verbose`` lists every changed file, not only the files that need attention.
+    Setting the environment variable ``NO_COLOR`` to any value disables colours.  ``format`` is the
+    value of the option ``--format``; ``out`` is standard output by default. ``verbose`` lists every
+    changed file, not only the files that need attention.
     """
 
     def __init__(self, format: str = "text", out: TextIO | None = None, verbose: bool = False):
@@ -75,7 +75,7 @@ class Console:
             self._line(make_printable(done))
 
     def print_next_commands(self, commands: Sequence[str]) -> None:
-        """Print commands for the user to run next, one per line. Only text output has them."""
+        """Print commands for the user to run next, one per line, but only in text format."""
         if commands and self._format == "text":
             for line in ("Next:", *(f"    {command}" for command in commands)):
                 self._line(make_printable(line))
@@ -140,7 +140,7 @@ class Console:
         click.echo(make_printable(text), file=sys.stderr)
 
     def print_result(self, result: CheckResult) -> None:
-        """Print the result of a check as soon as it is known. Only text format prints it."""
+        """Print a check's result as soon as it is known, but only in text format."""
         from capsmith.judge.running import output
 
         if self._format == "text":

@@ -1,6 +1,6 @@
 """Problems in the input, as data and never as exceptions.
 
-All problems of an input are collected as :class:`Finding` values and shown together.  This module
+All problems in an input are collected as :class:`Finding` values and shown together.  This module
 neither prints nor reads files.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """The severity of a finding. Only errors make a run fail."""
+    """A finding's severity. Only errors make a run fail."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -28,7 +28,7 @@ class Severity(StrEnum):
 class Location:
     """A position in a file.
 
-    ``line`` and ``column`` start at 1. A line of 0 means the whole file.
+    ``line`` and ``column`` are 1-based. Line 0 means the whole file.
     """
 
     file: str
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Return a sort key: by file, line and column, then severity with the most severe first."""
+        """Return a sort key: by file, line and column, then by severity (most severe first)."""
         where = self.location
         return (where.file, where.line, where.column, self.severity.rank, self.id, self.message)
 

@@ -24,7 +24,7 @@ def format_sarif(findings: Sequence[Finding], version: str) -> str:
 
 
 def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
-    """Return a SARIF 2.1.0 log of one run as plain data, with one result for each finding.
+    """Return a SARIF 2.1.0 log with one run as plain data, with one result per finding.
 
     Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
     """
@@ -80,14 +80,14 @@ class JUnitCase(NamedTuple):
     outcome: Literal["passed", "noted", "failed", "skipped"] = "passed"
     """How the case ended; ``noted`` means that it passed with a message."""
     message: str = ""
-    """Reason why the case failed or was skipped, on one line."""
+    """One-line reason why the case failed or was skipped."""
     text: str = ""
-    """Full description of a case that failed or was noted."""
+    """Full description of a failed or noted case."""
     seconds: float | None = None
 
 
 def format_junit(findings: Sequence[Finding], name: str) -> str:
-    """Return a JUnit report in XML with one case for each finding. Only errors count as failures.
+    """Return a JUnit report in XML with one case per finding. Only errors count as failures.
 
     If there are no findings, the report has a single passed case.
     """
@@ -107,7 +107,7 @@ def format_junit(findings: Sequence[Finding], name: str) -> str:
 def format_junit_cases(name: str, cases: Sequence[JUnitCase], *, can_skip: bool = False) -> str:
     """Return a JUnit report in XML with the given cases.
 
-    If ``can_skip``, the report also states the number of skipped cases.
+    If ``can_skip`` is true, the report also states the number of skipped cases.
     """
     count = Counter(case.outcome for case in cases)
     totals = {"tests": len(cases), "failures": count["failed"]}
@@ -136,5 +136,5 @@ def _add_case(suite: ElementTree.Element, case: JUnitCase) -> None:
 
 
 def clean_xml(text: str) -> str:
-    """Return ``text`` with each character that XML 1.0 does not allow replaced by ``?``."""
+    """Return ``text`` with each character that XML 1.0 does not allow replaced with ``?``."""
     return "".join("?" if _NO_XML.match(character) else character for character in text)

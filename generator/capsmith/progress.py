@@ -1,4 +1,4 @@
-"""Report the progress of long-running work, item by item, to a console that listens.
+"""Report the progress of long-running work, item by item, to a console that is listening.
 
 Without a listener, nothing is recorded and the work is not slowed down.
 """
@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 class Progress:
-    """The steps of running work, the outermost first.  Another thread may describe them."""
+    """The running steps, the outermost first.  Another thread may call :meth:`describe`."""
 
     def __init__(self) -> None:
         self._steps: list[_Step] = []
 
     def describe(self) -> str:
-        """Return a text such as ``reading file 3 of 48``; empty if no step is running."""
+        """Return a description such as ``reading file 3 of 48``; empty if no step is running."""
         # The list may change while it is read, so a copy is described.
         return ", ".join(step.describe() for step in tuple(self._steps))
 
@@ -63,7 +63,7 @@ def listen() -> Iterator[Progress]:
 
 
 def track(name: str, items: Collection[T]) -> Iterator[T]:
-    """Yield the items, and report which of them is being worked on.
+    """Yield the items, and report which of them is being processed.
 
     ``name`` describes the work on a single item, such as ``reading file``.
     """

@@ -10,7 +10,7 @@ from capsmith.findings import Finding, has_errors, sort_findings
 
 
 class Outcome(StrEnum):
-    """The effect that a run had, or would have, on a file."""
+    """What a run did, or would do, to a file."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 class FileOutcome(NamedTuple):
-    """A file, by its path relative to the provider's repository, and its outcome."""
+    """A file's path, relative to the provider's repository, and its outcome."""
 
     path: str
     outcome: Outcome
@@ -32,14 +32,14 @@ class FileOutcome(NamedTuple):
 
 
 class RuntimeOutcome(NamedTuple):
-    """The effect of a run on a repository's runtime library, which is replaced as a whole."""
+    """What a run did to a repository's runtime library, which is replaced as a whole."""
 
     outcome: Outcome
     mode: str
     """``vendored`` or ``package``."""
     version: str
     former_version: str = ""
-    """Version of the library before the run; empty if there was none."""
+    """The library's version before the run; empty if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Report:
 
     findings: tuple[Finding, ...] = ()
     outcomes: tuple[FileOutcome, ...] = ()
-    """Outcomes by file. Files of the vendored runtime are only included if they were refused."""
+    """Outcomes by file. The vendored runtime's files are included only if they were refused."""
     runtime: RuntimeOutcome | None = None
     is_first: bool = False
     """Whether the run created a new repository."""

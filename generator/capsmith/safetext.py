@@ -55,7 +55,7 @@ class DnsSubdomain(_Checked):
 
 
 class FinalizerName(_Checked):
-    """The name of a finalizer: an RFC 1123 subdomain, with or without a slash and a label.
+    """A finalizer's name: an RFC 1123 subdomain, optionally followed by a slash and a label.
 
     The API server accepts at most 63 characters in a name without a slash, and at most 63 after a
     slash.
@@ -80,14 +80,14 @@ class Identifier(_Checked):
 
 
 class ModuleName(_Checked):
-    """The dotted name of a Python module, in ASCII. The caller must exclude keywords."""
+    """A Python module's dotted name, in ASCII. The caller must exclude keywords."""
 
     form = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
     limit = 200
 
 
 class FieldPath(_Checked):
-    """The path of a field in an object, such as ``spec.items[].name``."""
+    """Path of a field in an object, such as ``spec.items[].name``."""
 
     form = re.compile(r"[A-Za-z][-A-Za-z0-9_$]*(\[\])?(\.[A-Za-z_][-A-Za-z0-9_$]*(\[\])?)*")
     limit = 500
@@ -108,7 +108,7 @@ class SeriesName(_Checked):
 
 
 class ReleaseVersion(_Checked):
-    """A release of Kubernetes or Cluster API such as ``v1.36.0``."""
+    """A Kubernetes or Cluster API release such as ``v1.36.0``."""
 
     form = re.compile(r"v[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}")
     limit = 24
@@ -122,7 +122,7 @@ class ImageName(_Checked):
 
 
 class RepositoryUrl(_Checked):
-    """The HTTPS URL of a repository."""
+    """A repository's HTTPS URL."""
 
     form = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+){2,}")
     limit = 512
@@ -131,8 +131,8 @@ class RepositoryUrl(_Checked):
 class RelativePath(_Checked):
     """A POSIX path inside a folder: not absolute, without ``..``, blanks or backslashes.
 
-    The set of characters is limited on purpose: paths are printed into YAML, Makefiles and shell
-    commands of generated files, and must be valid on every system on which git checks them out.
+    The set of characters is limited on purpose: paths are printed into generated YAML, Makefiles
+    and shell commands, and must be valid on every system on which git checks them out.
     """
 
     form = re.compile(r"(?!\.\.?(/|$))[A-Za-z0-9._@+-]+(/(?!\.\.?(/|$))[A-Za-z0-9._@+-]+)*")

@@ -13,10 +13,10 @@ from capsmith.safetext import RelativePath
 
 
 class Owner(StrEnum):
-    """Who owns a file, which determines what an update does with it."""
+    """Who owns a file. The owner determines what an update does with the file."""
 
     GENERATED = "generated"
-    """Updates replace the file, or refuse to if the author edited it."""
+    """Updates replace the file, or refuse to do so if the author edited it."""
     MERGED = "merged"
     """The file is shared: updates merge it three ways."""
     SCAFFOLD = "scaffold"

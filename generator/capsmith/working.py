@@ -23,7 +23,9 @@ DELAY_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 5.0
 """Seconds between lines that stay on the screen."""
 PROGRESS: Final = "CAPSMITH_PROGRESS"
-"""Environment variable; with the value ``lines``, progress is lines that stay on the screen."""
+"""Environment variable. If its value is ``lines``, progress is printed as lines that stay on the
+screen.
+"""
 
 
 @contextlib.contextmanager
@@ -89,7 +91,7 @@ class _Shown(Protocol):
 
 
 Describe = Callable[[int], str]
-"""Function that returns what is to be shown in a line with a number of columns."""
+"""Function that returns the text to show in a line with the given number of columns."""
 _SHORTEST = 12
 
 

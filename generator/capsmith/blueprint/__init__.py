@@ -1,1 +1,1 @@
-"""Blueprints: the files of a provider's repository, and the templates for them."""
+"""Blueprints: the templates for the files in a provider's repository."""

@@ -69,7 +69,7 @@ def to_yaml(value: Any, indent: int = 0) -> SafeText:
 
 
 def py_literal(value: Any) -> SafeText:
-    """Return the source of a Python literal for plain data.
+    """Return plain data as the source of a Python literal.
 
     Raises TypeError if ``value`` contains anything other than strings, numbers, booleans, None,
     mappings, lists, tuples and frozensets.
@@ -121,7 +121,7 @@ _DOCSTRING = 94
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` on one line. Control characters and runs of blanks become one space."""
+    """Return ``text`` on one line. Control characters and runs of blanks become a single space."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
@@ -137,8 +137,7 @@ def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
 
 
 def docstring(text: str) -> SafeText:
-    """Return ``text`` as the content of a module docstring: wrapped, escaped, and ending in a
-    period.
+    """Return ``text`` as a module docstring's content: wrapped, escaped, ending in a period.
 
     The quotes are not included. An exclamation mark or question mark at the end is kept.
     """
@@ -193,12 +192,12 @@ def _own(text: str, default: str) -> None:
 
 
 def lower(text: SafeText) -> SafeText:
-    """Return a safe string in lower case, which remains safe."""
+    """Return a safe string in lowercase, which remains safe."""
     return _same(text, str.lower)
 
 
 def upper(text: SafeText) -> SafeText:
-    """Return a safe string in upper case, which remains safe."""
+    """Return a safe string in uppercase, which remains safe."""
     return _same(text, str.upper)
 
 

@@ -1,6 +1,6 @@
-"""An overlay: the author's blueprints, which replace capsmith's blueprints or add to them.
+"""An overlay: the author's blueprints, which replace capsmith's own or add to them.
 
-Parses the files of an overlay into an :class:`Overlay` or findings.  Neither reads from disk nor
+Parses an overlay's files into an :class:`Overlay` or findings.  Neither reads from disk nor
 renders.
 """
 
@@ -49,7 +49,7 @@ class OverlayRow:
 def read_rows(
     text: str, file: str, sources: Collection[str]
 ) -> tuple[tuple[OverlayRow, ...], list[Finding]]:
-    """Parse the rows below ``files`` in an overlay's manifest. Return them with all findings.
+    """Parse the rows under ``files`` in an overlay's manifest. Return them with all findings.
 
     ``text`` is the manifest, and ``file`` the name to use in findings.  ``sources`` are the
     overlay's blueprints, as paths relative to project/.  Finding ids: ``overlay-manifest``,
@@ -179,18 +179,18 @@ MACROS = "macros/"
 class Overlay:
     """A folder of blueprints that the author wrote.
 
-    ``where`` is the folder as shown in findings, ``named`` its path in provider.yaml, ``texts`` the
-    content of its files by path, and ``rows`` the rows of its manifest.
+    ``where`` is the folder as shown in findings, ``named`` its path in provider.yaml, ``texts`` its
+    files' content by path, and ``rows`` its manifest's rows.
     """
 
     where: str
     """Path to the folder, as shown in findings."""
     named: str
-    """Path to the folder in provider.yaml, relative to that file; empty if not named there."""
+    """Path to the folder as written in provider.yaml, relative to that file; else empty."""
     texts: Mapping[str, str]
     r"""Contents of all files by path, with ``\n`` line endings."""
     rows: tuple[OverlayRow, ...]
-    """Manifest rows for files that the overlay adds to capsmith's files."""
+    """Manifest rows for files that the overlay adds to capsmith's own."""
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -199,14 +199,14 @@ class Overlay:
 
     @property
     def digest(self) -> str:
-        """Return a digest of all paths and contents. It does not depend on where the folder is."""
+        """Return a digest of all paths and contents, which does not depend on the location."""
         return digest_texts(self.texts)
 
 
 def parse_overlay(
     texts: Mapping[str, str], own: Mapping[str, str], where: str, named: str
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Parse ``texts``, the files of an overlay by path. Return None and findings if any is invalid.
+    """Parse ``texts``, an overlay's files by path. Return None and findings if any file is invalid.
 
     ``where`` is the folder as shown in findings, and ``named`` its path in provider.yaml.  ``own``
     holds capsmith's blueprints by path.  Finding ids: ``overlay-empty``, ``overlay-unknown``,

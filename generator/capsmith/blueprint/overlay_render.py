@@ -59,7 +59,7 @@ _CALLABLE = (Macro, BlockReference, LoopContext, Undefined)
 
 
 class OverlayEnvironment(ImmutableSandboxedEnvironment):
-    """A Jinja environment for blueprints that an author wrote."""
+    """A Jinja environment for an author's blueprints."""
 
     code_generator_class = LiteralsAreSafe
     safe_literal: Callable[[str], SafeText] = SafeText
@@ -85,7 +85,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
             raise TemplateSyntaxError(message, line, name, filename) from error
 
     def concat(self, pieces: Iterable[str]) -> SafeText:
-        """Concatenate pieces of output. Each was verified as safe when it was printed."""
+        """Concatenate pieces of output. Each was checked for safety when it was printed."""
         return SafeText("".join(pieces))
 
     def is_safe_callable(self, obj: Any) -> bool:
@@ -190,7 +190,7 @@ def _finding_on_row(row: OverlayRow, message: str) -> Finding:
 
 
 class OverlayRenderer:
-    """Renderer of one overlay's blueprints. Errors become findings, and rendering continues."""
+    """Renders an overlay's blueprints. Errors become findings, and rendering continues."""
 
     def __init__(self, overlay: Overlay, own: Mapping[str, str], formatter: Formatter) -> None:
         self._overlay = overlay
@@ -201,7 +201,7 @@ class OverlayRenderer:
         self.findings: list[Finding] = []
 
     def check(self) -> None:
-        """Compile every blueprint in the overlay, even if this provider does not need it."""
+        """Compile every blueprint in the overlay, even those that this provider does not need."""
         for name in self._overlay.sources:
             try:
                 self._environment.get_template(name)

@@ -1,4 +1,4 @@
-"""Plan which files to render for a provider, according to the rows of the manifest."""
+"""Plan which files to render for a provider, according to the manifest's rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _KEYS = {"source", "target", "for_each", "when", "owner", "executable"}
 
 
 class BlueprintScope(StrEnum):
-    """The kind of object that a blueprint is rendered for, once for each such object."""
+    """What a blueprint is rendered for, once for each object of that type."""
 
     PROVIDER = "provider"
     COMPONENT = "component"
@@ -57,7 +57,7 @@ class BlueprintScope(StrEnum):
     author added fields."""
     IDENTITY_RESOURCE = "identity_resource"
     CONVERTED_VERSION = "converted_version"
-    """API versions of kinds with fields that the author's code converts."""
+    """API versions of kinds whose fields the author's code converts."""
     FLAVOR = "flavor"
     CLUSTER_CLASS = "cluster_class"
     LEGACY_MODULE = "legacy_module"
@@ -68,7 +68,7 @@ class BlueprintEntry(NamedTuple):
     """A row in ``blueprints/manifest.yaml``."""
 
     source: str
-    """Path below ``blueprints/project/``, ending in ``.jinja``."""
+    """Path under ``blueprints/project/``, ending in ``.jinja``."""
     target: str
     """Path in the provider's repository, as a format string: ``{config}/crd/{crd_name}.yaml``."""
     for_each: BlueprintScope
@@ -80,7 +80,7 @@ class BlueprintEntry(NamedTuple):
 
 @cache
 def load_manifest(text: str, file: str) -> tuple[BlueprintEntry, ...]:
-    """Parse a manifest of blueprints; ``file`` is the name to use in errors.
+    """Parse a blueprint manifest. ``file`` is the name to use in errors.
 
     Raises BlueprintError unless it is a list of rows with known keys and unique pairs of source and
     target.
@@ -301,7 +301,7 @@ component requires at least one matching component.
 def plan_files(
     entries: tuple[BlueprintEntry, ...], provider: Provider, runtime: Runtime
 ) -> tuple[PlannedFile, ...]:
-    """Return every file that ``provider`` needs, in the order of the manifest.
+    """Return every file that ``provider`` needs, in manifest order.
 
     Raises BlueprintError for an unknown condition or a target outside the repository.
     """
@@ -311,7 +311,7 @@ def plan_files(
 def plan_entry(
     entry: BlueprintEntry, provider: Provider, runtime: Runtime
 ) -> Iterator[PlannedFile]:
-    """Yield the files of one row: one for each object in its scope that meets the row's conditions.
+    """Yield one row's files: one for each object in its scope that meets the row's conditions.
 
     Raises the same errors as :func:`plan_files`.
     """

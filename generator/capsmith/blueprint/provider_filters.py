@@ -96,7 +96,7 @@ def find_shared_contract_labels(component: Component) -> dict[str, str]:
 
 
 def join_for_display(values: Iterable[str]) -> str:
-    """Join strings with commas, as plain text that a literal filter must still make safe.
+    """Join strings with commas into plain text, which a literal filter must still make safe.
 
     The core API group, which is the empty string, becomes ``core``.
     """
@@ -226,6 +226,6 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
 }
 """Functions that blueprints use as filters, by filter name.
 
-By default, a filter has the name of its function.  A comment above each group of filters names the
+By default, a filter is named after its function.  A comment above each group of filters names the
 module that defines their functions.
 """

@@ -35,7 +35,7 @@ from capsmith.tree import FileTree, GeneratedFile
 
 # Jinja's code generator with this project's rules.
 class LiteralsAreSafe(CodeGenerator):
-    """Compiler that treats string constants in a blueprint as safe, because its author wrote them.
+    """Compiler that treats a blueprint's string constants, which its author wrote, as safe.
 
     Rejects `filter` and `call` blocks, because Jinja joins their content into a plain ``str`` and
     prints that without a check.
@@ -65,7 +65,7 @@ class LiteralsAreSafe(CodeGenerator):
 
 
 class Cache(Protocol):
-    """A store for the results of slow operations. Entries may disappear at any time."""
+    """Stores the results of slow operations. Entries may disappear at any time."""
 
     def get(self, key: str) -> bytes | None:
         """Return the value stored under ``key``, or None if there is none."""
@@ -81,8 +81,8 @@ class UnsafeText(Exception):
 def refuse_unsafe(value: Any) -> Any:
     """Return safe text and numbers unchanged; raise UnsafeText for any other value.
 
-    Jinja calls this function, the environment's ``finalize``, for each value that an expression
-    prints.
+    This is the environment's ``finalize`` function, which Jinja calls for each value that an
+    expression prints.
     """
     # Safety is checked by type instead of escaping everything: a plain str may come from
     # provider.yaml, and only the blueprint that prints it knows whether to escape it for YAML,
@@ -144,7 +144,7 @@ RULES: Mapping[str, Any] = {
     # Sources are strings in memory, which never change during a run.
     "auto_reload": False,
 }
-"""Jinja options for capsmith's blueprints and for overlays."""
+"""Jinja options shared by capsmith's blueprints and overlays."""
 
 
 class BlueprintEnvironment(Environment):
@@ -174,9 +174,9 @@ LINE_LENGTH = 100
 
 
 class Formatter:
-    """Formatter of Python source that uses black and caches its results.
+    """Formats Python source with black, and caches the results.
 
-    Black takes most of the time of a first run.
+    Black takes most of a first run's time.
     """
 
     def __init__(self, cache: Cache | None) -> None:
@@ -230,7 +230,7 @@ def render(
 ) -> FileTree:
     """Render all planned files, and format the Python files.
 
-    ``sources`` holds the blueprints by path below ``blueprints/``.  ``cache`` and ``key`` are
+    ``sources`` holds the blueprints by path under ``blueprints/``.  ``cache`` and ``key`` are
     passed to :func:`make_environment`.  Raises BlueprintError if a blueprint is missing or broken,
     prints unsafe text, or produces invalid Python.
     """
@@ -263,7 +263,7 @@ def _render(
 
 
 def is_static(source: str) -> bool:
-    """Return whether a blueprint has no Jinja tags. Such a blueprint need not be formatted."""
+    """Return whether a blueprint has no Jinja tags. Its output does not need to be formatted."""
     return not any(mark in source for mark in ("{{", "{%", "{#"))
 
 

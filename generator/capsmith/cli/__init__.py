@@ -123,7 +123,7 @@ main.add_command(reference)
 @format_option(*PAGES)
 @handle_exit
 def doctor(folder: Path, format_: str) -> int:
-    """Show contract versions, file ownership and pending updates of DIR (default: .)."""
+    """Show contract versions, file ownership and pending updates in DIR (default: .)."""
     import_pydantic()
     from capsmith.commands.doctor import examine, format_facts, make_page
     from capsmith.console import Console
@@ -163,7 +163,7 @@ def eject(folder: Path, dry_run: bool, allow_dirty: bool, verbose: bool, format_
 @click.pass_context
 @handle_exit
 def completion(context: click.Context, shell: str) -> int:
-    """Print the completion script of SHELL: bash, zsh or fish.
+    """Print the completion script for SHELL: bash, zsh or fish.
 
     \b
     bash: echo 'eval "$(capsmith completion bash)"' >> ~/.bashrc

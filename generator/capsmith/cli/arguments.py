@@ -1,4 +1,4 @@
-"""The validated command line of ``capsmith update``."""
+"""The validated command line for ``capsmith update``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UpdateMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateArguments:
-    """The command line of ``capsmith update``. Attributes have the names of options."""
+    """The command line for ``capsmith update``. Attributes are named after the options."""
 
     check: bool
     dry_run: bool
@@ -50,7 +50,7 @@ class UpdateArguments:
 
     @property
     def mode(self) -> UpdateMode:
-        """Return the mode.  ``--diff`` means a preview unless it is combined with ``--check``.
+        """Return the mode.  ``--diff`` selects a preview unless it is combined with ``--check``.
 
         Raises UsageError for options that exclude each other.
         """

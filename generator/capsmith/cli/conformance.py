@@ -99,14 +99,14 @@ if TYPE_CHECKING:
 @format_option("junit", *PAGES)
 @handle_exit
 def conformance(release: Path, format_: str, **options: Any) -> int:
-    """Check the behaviour of the provider, in any language, in RELEASE.
+    """Check the behaviour of the provider in RELEASE, whatever its language.
 
-    RELEASE is a folder with the assets of a release.  The objects of each role go through their
+    RELEASE is a folder with a release's assets.  The objects of each role go through their
     lifecycle in a separate namespace: infrastructure with machine pools (owners, waits, pause,
     external management, failure domains, restart, health check, deletion, clusterctl move), a whole
-    cluster for bootstrap and control plane providers, and claims on pools of addresses.  Everything
-    that the run created is removed at the end, even after Ctrl-C.  Real machines are created: use
-    an account for tests.
+    cluster for bootstrap and control plane providers, and claims on address pools.  Everything that
+    the run created is removed at the end, even after Ctrl-C.  Real machines are created: use a test
+    account.
 
     A failed check is only a warning if the contract merely recommends its rules.
 

@@ -58,10 +58,10 @@ def lab() -> None:
     """Run a provider in a management cluster on this computer, without containers.
 
     etcd, kube-apiserver, Cluster API core, the kubeadm providers and clusterctl run as processes.
-    Servers of Kubernetes are found on this computer (KUBEBUILDER_ASSETS, the folder of
-    setup-envtest, PATH); what is not found is built once with Go, which takes some minutes. Without
-    Go, pip install 'capsmith[go]'. Workload clusters have a real API server; their machines are
-    simulated.
+    Kubernetes servers are looked for on this computer (KUBEBUILDER_ASSETS, the folder of
+    setup-envtest, PATH); missing ones are built once with Go, which takes some minutes. If Go is
+    missing, run pip install 'capsmith[go]'. Workload clusters have a real API server; their
+    machines are simulated.
     """
 
 
@@ -138,7 +138,7 @@ def run(folder: Path, name: str | None, pod: bool, page: bool) -> int:
 
     The provider is released into the lab's clusterctl repository and installed with clusterctl
     init. Its manager runs under its own ServiceAccount.  It restarts when a file below src/
-    changes; a change of config/ or templates/ installs a new release.
+    changes; a change to config/ or templates/ installs a new release.
 
     In a lab with a node (--node), the image is built from the Dockerfile, and the provider runs as
     its Deployment. A change installs a new release. The Pods keep running after Ctrl-C.
@@ -241,7 +241,7 @@ def status(name: str | None, format_: str) -> int:
 @_name_option
 @handle_exit
 def logs(component: str | None, follow: bool, tail: int, name: str | None) -> int:
-    """Show the end of the log of COMPONENT: etcd, apiserver, core, manager … (default: all)."""
+    """Show the end of COMPONENT's log: etcd, apiserver, core, manager … (default: all)."""
     from capsmith.clusters.lab.status import follow as new_lines
     from capsmith.clusters.lab.status import read_last_lines, select_logs
     from capsmith.console import Console

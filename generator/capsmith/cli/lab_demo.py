@@ -33,10 +33,10 @@ def show_demo(
     as_pods: bool = False,
     open_page: Callable[[LabFolder], None] | None = None,
 ) -> int:
-    """Start the lab and the provider unless they run, and show a cluster until its Machines run.
+    """Start the lab and the provider if necessary, and show a cluster until its Machines run.
 
-    Returns the exit code.  With ``as_pods``, a new lab has a node, and the provider runs as Pods.
-    ``open_page`` is called as soon as the lab is running.
+    Returns the exit code.  If ``as_pods`` is true, a new lab has a node, and the provider runs as
+    Pods. ``open_page`` is called as soon as the lab is running.
     """
     provider = read_provider(folder)
     if not as_pods:

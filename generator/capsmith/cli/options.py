@@ -1,4 +1,4 @@
-"""Options that several commands share, exit codes, and slow imports."""
+"""Options shared by several commands, exit codes, and slow imports."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _UNREPEATED = frozenset({"format_", "write_baseline"})
 def format_command() -> str:
     """Return a command line that repeats the current command, without --format.
 
-    Values of environment variables and of clusterctl's variables are omitted.  Absolute paths are
-    converted to paths relative to the current folder.
+    The values of environment variables and of clusterctl's variables are omitted.  Absolute paths
+    are made relative to the current folder.
     """
     import shlex
 
@@ -107,7 +107,7 @@ def _default_core() -> str:
 
 
 def core_option(help: str) -> Callable[..., Any]:
-    """Return a decorator that adds the option --core, which takes a release series of core."""
+    """Return a decorator that adds the option --core, whose value is a release series of core."""
     return click.option(
         "--core",
         default=_default_core,
@@ -118,7 +118,7 @@ def core_option(help: str) -> Callable[..., Any]:
 
 
 class CapsmithGroup(click.Group):
-    """A click group that reports a failed write to its output, even of ``--help``, in one line."""
+    """A click group that reports a failed write to its output in one line, even for ``--help``."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command line.  Exits with code 2 if the output cannot be written."""

@@ -19,7 +19,7 @@ _RULE = re.compile(r"[A-Z]{2,3}[0-9]{1,2}", re.IGNORECASE)
 @click.command()
 @handle_exit
 def schema() -> int:
-    """Print the JSON Schema of provider.yaml, for editors."""
+    """Print the JSON Schema for provider.yaml, for use in editors."""
     from capsmith.commands.build import read_schema
     from capsmith.console import Console
 
@@ -40,7 +40,7 @@ def schema() -> int:
 @format_option()
 @handle_exit
 def explain(subject: str, spec: Path, format_: str) -> int:
-    """Explain a contract rule, for example IC-05, or a kind of a provider.yaml.
+    """Explain a contract rule, for example IC-05, or a kind in a provider.yaml.
 
     For a kind it prints its role, its API versions, and the references to and from other kinds.
     """
@@ -111,9 +111,9 @@ def rules(page: str | None, contract: str | None, level: str | None, format_: st
 )
 @handle_exit
 def reference(output: Path, format_: str) -> int:
-    """Write the reference of the contract: its fields and rules, with a page for each role.
+    """Write the contract reference: fields and rules, with a page for each role.
 
-    Pages of an earlier run are replaced; other files are not.
+    Pages from an earlier run are replaced; other files are not.
     """
     import_pydantic()
     from capsmith.commands.reference import write_reference

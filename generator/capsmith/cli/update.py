@@ -1,4 +1,4 @@
-"""``capsmith update``: bring a repository up to date, or move it to another contract."""
+"""``capsmith update``: bring a repository up to date, or move it to another contract version."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     """Bring the repository in DIR (default: .) up to date with its provider.yaml and this capsmith.
 
     --contract and --drop-api-version edit provider.yaml first: they move the provider from one
-    of Cluster API's contracts to the next, in stages, each of which is a release of its own.
-    --runtime edits provider.yaml too.
+    contract version to the next, in stages, each of which is a release of its own.
+    --runtime edits provider.yaml as well.
 
     Exit codes: 0 success, 1 drift, conflicts or refusals, 2 usage error or unreadable input.
     """

@@ -1,4 +1,4 @@
-"""``capsmith verify``: judge the release of any provider."""
+"""``capsmith verify``: check any provider's release."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 @format_option("sarif", "junit", *PAGES)
 @handle_exit
 def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
-    """Judge the releases of providers, in any language, in PATH: files or folders.
+    """Check providers' releases in PATH (files or folders), whatever their language.
 
     Reports what breaks under the releases of core and clusterctl in --target, and what breaks only
     under certain conditions.

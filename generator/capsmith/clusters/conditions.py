@@ -1,4 +1,4 @@
-"""Read the conditions of an object, wherever either contract puts them."""
+"""Read an object's conditions, wherever either contract version puts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ V1BETA1, V1BETA2 = "v1beta1", "v1beta2"
 
 @dataclass(frozen=True)
 class ObjectCondition:
-    """A condition, and the contract whose shape it has."""
+    """A condition, and the contract version whose format it has."""
 
     contract: str
     """``v1beta1`` or ``v1beta2``; empty if the object does not show which."""
@@ -22,14 +22,14 @@ class ObjectCondition:
     reason: str
     message: str
     since: str
-    """Time of the last transition in RFC 3339 format; empty if it is missing."""
+    """Time of the last transition, in RFC 3339 format; empty if missing."""
 
 
 def list_conditions(obj: Mapping[str, Any]) -> list[ObjectCondition]:
-    """Return an object's conditions of both contracts, ``status.conditions`` first.
+    """Return an object's conditions for both contract versions, ``status.conditions`` first.
 
-    Entries that are not conditions are left out.  While a kind moves to contract v1beta2, its new
-    conditions are in ``status.v1beta2.conditions`` and later its old conditions are in
+    Entries that are not conditions are left out.  While a kind moves to contract version v1beta2,
+    its new conditions are in ``status.v1beta2.conditions`` and later its old conditions are in
     ``status.deprecated.v1beta1.conditions``.
     """
     status = get_mapping(obj.get("status"))
@@ -41,7 +41,7 @@ def list_conditions(obj: Mapping[str, Any]) -> list[ObjectCondition]:
 
 
 def select_current(conditions: list[ObjectCondition]) -> list[ObjectCondition]:
-    """Return the conditions of the newest contract for which there are any."""
+    """Return the conditions for the newest contract version that has any."""
     for contract in (V1BETA2, "", V1BETA1):
         found = [each for each in conditions if each.contract == contract]
         if found:
@@ -50,12 +50,12 @@ def select_current(conditions: list[ObjectCondition]) -> list[ObjectCondition]:
 
 
 def get_mapping(value: object) -> JSON:
-    """Return ``value`` if it is a mapping, or else an empty mapping."""
+    """Return ``value`` if it is a mapping, else an empty mapping."""
     return value if isinstance(value, dict) else {}
 
 
 def get_sequence(value: object) -> list[Any]:
-    """Return ``value`` if it is a list, or else an empty list."""
+    """Return ``value`` if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 

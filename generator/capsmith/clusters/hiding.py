@@ -39,9 +39,9 @@ _MAX_KEY_LINES = 200
 
 
 def hide_secrets(value: Any) -> Any:
-    """Return an object without managed fields, and with values that look secret replaced.
+    """Return an object without managed fields, and with values that may be secret replaced.
 
-    These are values under names such as ``token``, ``password`` or ``credentials``, values of
+    These are values under names such as ``token``, ``password`` or ``credentials``, the values of
     environment variables with such names, and the content of files in bootstrap configurations.
     :func:`hide_in_line` is applied to all other strings.
     """
@@ -51,8 +51,8 @@ def hide_secrets(value: Any) -> Any:
 def hide_in_line(line: str) -> str:
     """Return a string with passwords, private keys, bearer tokens and bootstrap tokens replaced.
 
-    The string may have several lines.  A private key without an end is replaced up to the end of
-    the string.
+    The string may have several lines.  A private key without an end marker is replaced up to the
+    end of the string.
     """
     line = _ENCODED_KEY.sub(HIDDEN, _KEY.sub(HIDDEN, line))
     line = _ASSIGNED.sub(lambda match: match[1] + HIDDEN, line)
@@ -60,10 +60,10 @@ def hide_in_line(line: str) -> str:
 
 
 def hide_values(line: str, values: Iterable[str]) -> str:
-    """Return a string with ``values`` replaced wherever they occur.
+    """Return a string with all occurrences of ``values`` replaced.
 
-    ``values`` are known secrets.  Those that are so short that other words may contain them are
-    kept.
+    ``values`` are known secrets.  Very short ones are not replaced, because other words may contain
+    them.
     """
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= _MIN_SECRET:
@@ -72,27 +72,27 @@ def hide_values(line: str, values: Iterable[str]) -> str:
 
 
 def is_secret_variable(name: str) -> bool:
-    """Return whether an environment variable with this name usually has a secret value."""
+    """Return whether an environment variable with this name is likely to hold a secret."""
     return _VARIABLES.search(name) is not None and not _PUBLIC.search(name)
 
 
 def has_key_end(line: str) -> bool:
-    """Return whether a private key ends in a line in which it does not begin."""
+    """Return whether a line contains the end of a private key that began on an earlier line."""
     return _KEY_END.search(_KEY.sub("", line)) is not None
 
 
 class KeyHider:
-    """Replaces private keys that extend over several lines of one log."""
+    """Replaces private keys that extend over several lines of a log."""
 
     def __init__(self) -> None:
         self._left = 0
         """Lines that can still belong to the key; 0 outside of keys."""
 
     def hide(self, lines: list[str]) -> list[str]:
-        """Return the lines, with lines of private keys replaced.
+        """Return the lines, with lines that belong to private keys replaced.
 
-        ``lines`` must continue the lines of the last call.  A key within one line is left to
-        :func:`hide_in_line`.
+        ``lines`` must directly follow those of the previous call.  A key on a single line is left
+        to :func:`hide_in_line`.
         """
         return [self._hide_line(line) for line in lines]
 

@@ -4,8 +4,8 @@ An update with conflicts has two halves.  The first writes all files, with confl
 stores the previous contents, the new lock and the new bases in ``.capsmith/unfinished``.  After the
 author has resolved the conflicts, the second moves the lock and the bases into place
 (``--continue``), or restores the previous contents (``--abort``).  In between, the lock and the
-bases are not updated, because they describe what capsmith generated, and it is not known what the
-files will contain while they have markers.
+bases are not updated, because they describe what capsmith generated, and the files' final content
+is not yet known while they contain markers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def apply_plan(repository: Repository, plan: Plan) -> None:
 
 
 def conclude(repository: Repository) -> Report:
-    """Finish an update whose conflicts the author has resolved, or report those that remain.
+    """Finish an update whose conflicts the author has resolved, or report any that remain.
 
     Raises Refused if no update is unfinished, and UnreadableInput for records that capsmith did not
     write.
@@ -75,9 +75,9 @@ def conclude(repository: Repository) -> Report:
 def abort(repository: Repository, *, force: bool = False) -> Report:
     """Restore the state before an update that left conflicts or was interrupted.
 
-    The author's resolutions are lost.  If other files that the update wrote were edited since, they
-    are reported, and nothing is restored unless ``force`` is set.  Raises Refused if no update is
-    unfinished, and UnreadableInput for records that capsmith did not write.
+    The author's resolutions are lost.  If other files written by the update have been edited since,
+    they are reported, and nothing is restored unless ``force`` is set.  Raises Refused if no update
+    is unfinished, and UnreadableInput for records that capsmith did not write.
     """
     undone = repository.undo_pending()
     unfinished = _unfinished(repository)

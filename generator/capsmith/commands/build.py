@@ -1,4 +1,4 @@
-"""Build the files of a provider's repository in memory, and check them against the contract."""
+"""Build the files in a provider's repository in memory, and check them against the contract."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 def build_checked(
     provider: Provider, overlay: Overlay | None, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return all files of a provider's repository, with findings about its overlay and manifests.
+    """Return all files for a provider's repository, and findings about its overlay and manifests.
 
     The tree is None if the overlay is broken.  ``legacy_imports`` is described at :func:`build`.
     Raises BlueprintError if a built-in blueprint is broken.
@@ -96,9 +96,9 @@ def build_checked(
 
 
 def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
-    """Return all files of a provider's repository, in memory.
+    """Return all files for a provider's repository, in memory.
 
-    ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.  Raises
+    ``legacy_imports`` adds modules that keep capsmith 0.1's import paths working.  Raises
     BlueprintError for a broken blueprint.
     """
     sources = read_texts(resources.blueprints())
@@ -116,10 +116,10 @@ def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
 def build_overlaid(
     provider: Provider, overlay: Overlay, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return the files of a repository with an overlay applied, and findings about the overlay.
+    """Return a repository's files with an overlay applied, and findings about the overlay.
 
-    ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.  The tree is
-    None if a blueprint of the overlay is broken.  Raises BlueprintError if a built-in blueprint is
+    ``legacy_imports`` adds modules that keep capsmith 0.1's import paths working.  The tree is None
+    if a blueprint in the overlay is broken.  Raises BlueprintError if a built-in blueprint is
     broken.
     """
     # Imported only if there is an overlay, because nothing else needs the sandbox.
@@ -179,7 +179,7 @@ def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
 
 
 def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
-    """Return a finding for each violation of the contract in the rendered manifests."""
+    """Return a finding for each place where the rendered manifests violate the contract."""
     files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
     cache = FolderCache.of_user()
     content = "".join(file.path + file.digest for file in files)

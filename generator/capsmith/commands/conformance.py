@@ -81,12 +81,12 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_ids(texts: Iterable[str]) -> frozenset[str]:
-    """Return the names in comma-separated lists, without surrounding blanks and empty names."""
+    """Return the names in comma-separated lists, without surrounding blanks or empty names."""
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 class ManagementAccess(NamedTuple):
-    """A client, the kubeconfig and clusterctl for the management cluster of a run."""
+    """A client, the kubeconfig and clusterctl for a run's management cluster."""
 
     client: KubeClient
     kubeconfig: Path
@@ -101,7 +101,7 @@ class CheckGroup(NamedTuple):
 
 
 def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
-    """Yield the groups of checks for the roles of a release's kinds; ``roles`` maps kind to role.
+    """Yield the check groups for a release's kinds. ``roles`` maps kind to role.
 
     If no role has checks, yield the infrastructure checks, whose error names the missing objects.
     """
@@ -417,9 +417,9 @@ def _own_clusterctl(request: ConformanceRequest, scratch: Path) -> Clusterctl:
 
 
 def find_secrets(env: Iterable[str], objects: Iterable[JSON]) -> frozenset[str]:
-    """Return the secret values among environment variables, and those of Secrets.
+    """Return the secret values in environment variables and in Secrets.
 
-    ``env`` has the form ``NAME=VALUE``.
+    Each item in ``env`` has the form ``NAME=VALUE``.
     """
     variables = parse_pairs("--env", env)
     found = {value for name, value in variables.items() if is_secret_variable(name)}

@@ -27,7 +27,7 @@ _LARGEST = 1 << 24
 
 
 class ConformanceRequest(NamedTuple):
-    """Command line options of `capsmith conformance`, before parsing."""
+    """Command-line options for `capsmith conformance`, before parsing."""
 
     core: str
     """Release series of core to start for the run, such as ``v1.14``."""
@@ -80,7 +80,7 @@ class CheckedProvider(NamedTuple):
 
     release: ProviderRelease
     others: tuple[ProviderRelease, ...]
-    """Releases of other providers that clusters need. They are not checked."""
+    """Other providers' releases that clusters need. They are not checked."""
     components: tuple[ReleaseComponent, ...]
     """Components to check, infrastructure first."""
     roles: dict[str, str]
@@ -88,7 +88,7 @@ class CheckedProvider(NamedTuple):
     contracts: dict[tuple[str, str], str]
     """Contract versions, keyed by kind and API version name."""
     commands: dict[str, tuple[str, ...]]
-    """Commands that start managers, by provider type, including managers of the other releases."""
+    """Commands that start managers, by provider type, including the other releases' managers."""
 
     @property
     def name(self) -> str:
@@ -112,7 +112,7 @@ class CheckedProvider(NamedTuple):
         return [each for each in found if each.type in self.commands]
 
     def contract(self, kind: str, api_version: str) -> str:
-        """Return the contract that the labels on a kind's CRD assign to an API version.
+        """Return the contract version that the labels on a kind's CRD assign to an API version.
 
         Raises UnreadableInput if no contract label lists the API version.
         """

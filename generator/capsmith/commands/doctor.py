@@ -1,4 +1,4 @@
-"""The command `doctor`: report contract versions, their support by core, and pending updates."""
+"""The command `doctor`: report contract versions, core's support for them, and pending updates."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def format_facts(facts: Data) -> Iterator[str]:
 
 
 def make_page(report: Report, facts: Data, command: str) -> ReportPage:
-    """Return the findings and facts as a report page; ``command`` repeats the run."""
+    """Return the findings and facts as a report page.
+
+    ``command`` is the command line that repeats the run.
+    """
     errors = sum(finding.severity is Severity.ERROR for finding in report.findings)
     rest = len(report.findings) - errors
     words = "1 error" if errors == 1 else f"{errors} errors"

@@ -15,9 +15,9 @@ from capsmith.report import Report
 def explain_kind(path: Path, kind: str) -> tuple[Report, dict[str, Any] | None]:
     """Return findings about the provider.yaml at ``path``, and all data about one of its kinds.
 
-    The data are None if the file is invalid; the report then says why.  Raises UnreadableInput if
-    the file cannot be read or does not declare the kind; the hint then lists similar names, or all
-    kinds if none is similar.
+    The data is None if the file is invalid; the report then gives the reason.  Raises
+    UnreadableInput if the file cannot be read or does not declare the kind; the hint then lists
+    similar names, or all kinds if none is similar.
     """
     if not path.exists():
         raise UnreadableInput(

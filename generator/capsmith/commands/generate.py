@@ -53,7 +53,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
-    """Write a new provider.yaml whose content is ``text``, and generate the repository from it.
+    """Write a new provider.yaml with the content ``text``, and generate the repository from it.
 
     ``beside_others`` allows a folder that has other files, which are never replaced.  Raises
     Refused if a provider.yaml exists, and the same errors as :func:`generate`.

@@ -1,4 +1,4 @@
-"""The command `import`: convert the CRDs of an existing provider to a provider.yaml."""
+"""The command `import`: convert an existing provider's CRDs to a provider.yaml."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class ImportOptions(NamedTuple):
     roles: Mapping[str, str] = {}
     """Roles by kind, for kinds whose names suggest the wrong role."""
     partial: bool = False
-    """Whether losses in provider.yaml, which cannot express everything, are accepted."""
+    """Whether to accept that provider.yaml cannot express everything in the CRDs."""
 
 
 class ImportResult(NamedTuple):
-    """The report on an import, its facts as JSON data, and a one-line summary."""
+    """An import's report, its facts as JSON data, and a one-line summary."""
 
     report: Report
     facts: dict[str, Any]
@@ -121,7 +121,7 @@ def _select_metadata(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
 
 
 def check_provider(paths: Sequence[Path], spec: Path, options: ImportOptions) -> ImportResult:
-    """Compare the CRDs in ``paths`` with the CRDs that ``spec`` generates, without writing.
+    """Compare the CRDs in ``paths`` with those that ``spec`` generates, without writing anything.
 
     Raises UnreadableInput if a file cannot be read.
     """

@@ -23,30 +23,33 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """A provider.yaml after loading; ``provider`` is None if any finding is an error."""
+    """A provider.yaml after loading. ``provider`` is None if any finding is an error."""
 
     text: str
     provider: Provider | None
     findings: tuple[Finding, ...]
     blueprints: str = ""
-    """Path to the overlay folder that provider.yaml names; empty if it names none."""
+    """Path to the overlay folder named in provider.yaml; empty if none is named."""
     overlay: Overlay | None = None
     document: Document | None = None
-    """Parsed YAML of provider.yaml; None if it does not match the model."""
+    """The parsed YAML of provider.yaml; None if it does not match the model."""
     draft: Draft | None = None
 
 
 class ContractData(NamedTuple):
-    """The provider contracts and supported releases that ship with capsmith."""
+    """The contract versions and supported releases that ship with capsmith."""
 
     contracts: tuple[Contract, ...]
-    """All contracts, oldest first. Parts of a contract may be read only when first used."""
+    """All contract versions, oldest first. Parts of their data may be read only when first used."""
     supported: Compatibility
     """Supported releases of core, Kubernetes and Python."""
 
 
 def load_contracts() -> tuple[Contract, ...]:
-    """Return all contracts that capsmith knows, oldest first. All calls return the same objects."""
+    """Return all contract versions that capsmith knows, oldest first.
+
+    All calls return the same objects.
+    """
     return load_contract_data().contracts
 
 
@@ -88,9 +91,10 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
 
 
 def load_text(text: str, file: str) -> Loaded:
-    """Parse and resolve the content of a provider.yaml; ``file`` is the name to use in findings.
+    """Parse and resolve the content of a provider.yaml. ``file`` is the name to use in findings.
 
-    Invalid content does not raise: the result then has findings and no provider.
+    Invalid content does not raise an exception: in this case, the result has findings and no
+    provider.
     """
     # Imported here because `verify` and others only need contracts, and the model of provider.yaml
     # takes a sixth of their time.

@@ -44,8 +44,8 @@ def find_missing_overlay(
 ) -> tuple[Finding, ...]:
     """Return a finding if the last run got an overlay on its command line and this run has none.
 
-    ``named`` is the folder named in provider.yaml.  ``without`` accepts that the overlay is
-    missing, but is an error if provider.yaml names one.
+    ``named`` is the folder named in provider.yaml.  If ``without`` is true, the overlay may be
+    missing, but it is an error if provider.yaml names one.
     """
     if without and named:
         return (_twice(Path(SPEC_NAME)),)

@@ -49,7 +49,7 @@ from capsmith.workspace.repository import Change, Repository
 
 
 class UpdateOptions(NamedTuple):
-    """Command line options that supplement provider.yaml."""
+    """Command-line options that supplement provider.yaml."""
 
     style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
@@ -57,16 +57,16 @@ class UpdateOptions(NamedTuple):
     restore: frozenset[str] = frozenset()
     """Paths to write again: deleted files, and scaffolds for which capsmith has new content."""
     mine: frozenset[str] = frozenset()
-    """Paths to generated files that the author takes over from capsmith."""
+    """Paths of generated files that the author takes over from capsmith."""
     not_mine: frozenset[str] = frozenset()
-    """Paths to files that the author took over and now returns to capsmith."""
+    """Paths of files that the author took over and now hands back to capsmith."""
     diff: bool = False
     runtime: Mode | None = None
-    """New value for `runtime` in provider.yaml; None to keep the value."""
+    """New value for `runtime` in provider.yaml; None to keep the current value."""
     blueprints: Path | None = None
     """Path to an overlay that provider.yaml does not name."""
     no_blueprints: bool = False
-    """Whether to continue without the overlay that an earlier command line named."""
+    """Whether to continue without the overlay given on an earlier command line."""
     allow_dirty: bool = False
     """Whether to continue even if git reports uncommitted changes."""
 
@@ -89,7 +89,8 @@ class Plan(NamedTuple):
     names: ConflictLabels
     is_possible: bool
     """Whether the plan may be applied. Conflicts do not prevent this, because they are written into
-    the files."""
+    the files.
+    """
     overlay: str = ""
     """Path to the overlay in the repository; empty if there is none."""
 
@@ -110,8 +111,8 @@ def make_plan(
 ) -> Plan:
     """Plan the changes that make ``repository`` match provider.yaml, without writing anything.
 
-    ``lock`` is None on the first run.  If the plan cannot be applied, its report contains the
-    errors and it has no changes.  Raises UnreadableInput for files that cannot be read, Refused if
+    ``lock`` is None on the first run.  If the plan cannot be applied, it has no changes, and its
+    report contains the errors.  Raises UnreadableInput for files that cannot be read, Refused if
     the author's files could be lost, and BlueprintError for a broken blueprint.
     """
     names = _names(lock)
@@ -175,7 +176,7 @@ def _plan_changes(
 def add_spec_change(
     repository: Repository, loaded: Loaded, plan: Plan, options: UpdateOptions
 ) -> Plan:
-    """Return ``plan`` with the change to provider.yaml, if there is one and the plan is possible.
+    """Return ``plan`` with the change to provider.yaml if there is one and the plan is possible.
 
     Both are applied in one step, so that provider.yaml always describes the generated files.
     """
@@ -207,7 +208,7 @@ def _impossible(findings: tuple[Finding, ...], names: ConflictLabels) -> Plan:
 
 
 def digest_spec(text: str) -> str:
-    """Return the digest of a provider.yaml. Line endings, which git may convert, are ignored."""
+    """Return a digest of a provider.yaml. Line endings, which git may convert, are ignored."""
     return digest(text.replace("\r\n", "\n"))
 
 

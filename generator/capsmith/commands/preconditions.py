@@ -1,4 +1,4 @@
-"""Check the preconditions of commands, and tell the user how to restore one that does not hold."""
+"""Check commands' preconditions, and tell the user how to restore one that is not met."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_NAMED = 8
 
 
 def read_lock(repository: Repository) -> Lock | None:
-    """Return the lock of a repository, or None if nothing was generated there.
+    """Return a repository's lock, or None if nothing was generated there.
 
     Raises UnreadableInput for an invalid lock, and Refused if a later capsmith wrote it.
     """
@@ -40,7 +40,7 @@ def read_lock(repository: Repository) -> Lock | None:
 
 
 def require_lock(repository: Repository) -> Lock:
-    """Return the lock of a repository.
+    """Return a repository's lock.
 
     Raises UnreadableInput if nothing was generated there, and the same errors as :func:`read_lock`.
     """
@@ -59,7 +59,7 @@ def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
     """Complete an interrupted run, and return a finding about it. Return () if there was none.
 
     Commands that write call this function before they read anything else, because an interruption
-    leaves some files that belong to another provider.yaml.  Raises the same errors as
+    leaves some files that were generated from another provider.yaml.  Raises the same errors as
     :meth:`Repository.complete_pending`.
     """
     what = "undo of an update" if repository.is_undoing else "run"

@@ -26,7 +26,7 @@ _FORMATS = {
 
 
 def render_reference(format_: str) -> dict[str, str]:
-    """Return the pages of the contract reference, keyed by file name.
+    """Return the contract reference's pages, keyed by file name.
 
     ``format_`` is ``markdown`` or ``html``.
     """
@@ -38,7 +38,7 @@ def render_reference(format_: str) -> dict[str, str]:
 
 
 def write_reference(folder: Path, format_: str) -> int:
-    """Write the pages of the contract reference to ``folder``, and return how many there are.
+    """Write the contract reference's pages to ``folder``, and return the number of pages.
 
     Only pages from an earlier run are replaced.  Raises Refused if a path is unsafe, and DiskError
     if a write fails.

@@ -52,7 +52,7 @@ def record_up_to_date(repository: Repository, known: str | None) -> None:
 
 
 def check_from_cache(folder: Path, blueprints: Path | None = None) -> Report | None:
-    """Return the report on a repository that is up to date according to the cache, else None.
+    """Return the report for a repository that is up to date according to the cache, else None.
 
     ``blueprints`` is the path to an overlay that provider.yaml does not name.
     """

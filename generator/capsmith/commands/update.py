@@ -58,7 +58,7 @@ def preview(folder: Path, options: UpdateOptions) -> Report:
 def check(folder: Path, options: UpdateOptions) -> Report:
     """Report what :func:`update` would do, without writing to the repository.
 
-    Any change that it would make is an error.
+    Any change that it would make is reported as an error.
     """
     repository = Repository(folder)
     with repository.hold(writes=False):

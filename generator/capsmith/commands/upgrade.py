@@ -80,10 +80,10 @@ def _without_dropped(request: UpgradeRequest, loaded: Loaded) -> UpgradeRequest:
 
 
 def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
-    """Load provider.yaml with the changes in ``request`` applied, without writing it.
+    """Return provider.yaml loaded with the changes in ``request`` applied, without writing it.
 
-    If the request is refused, the result has no provider, and its findings say why.  ``file`` is
-    the name to use in findings.
+    If the request is refused, the result has no provider, and its findings give the reasons.
+    ``file`` is the name to use in findings.
     """
     if loaded.provider is None or has_errors(loaded.findings):
         return loaded

@@ -1,4 +1,4 @@
-"""The command `verify`: judge releases, given as files or folders."""
+"""The command `verify`: check releases, given as files or folders."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TESTS = frozenset({"e2e", "hack", "test", "testdata", "tests"})
 
 
 class VerifyRequest(NamedTuple):
-    """Command line options of `capsmith verify`, before parsing."""
+    """Command-line options for `capsmith verify`, before parsing."""
 
     target: str = ""
     roles: tuple[str, ...] = ()
@@ -61,20 +61,19 @@ class VerifyRequest(NamedTuple):
     baseline: Path | None = None
     write_baseline: Path | None = None
     upgrade: Path | None = None
-    """Path to the installed release that is to be replaced; None if no upgrade is judged."""
+    """Path to the installed release that is to be replaced; None if no upgrade is checked."""
     live: bool = False
-    """Whether to use the answers of a running API server as well."""
+    """Whether to use a running API server's responses as well."""
     kubeconfig: Path | None = None
     context: str = ""
     install_crds: bool = False
-    """Whether to install missing CRDs on the API server while it answers, and remove them
-    afterwards."""
+    """Whether to install missing CRDs on the API server for the duration of the check."""
 
 
 def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     """Return the verdict on the release assets in ``paths``.
 
-    Raises UnreadableInput if there is nothing to judge or a file cannot be read, and ValueError for
+    Raises UnreadableInput if there is nothing to check or a file cannot be read, and ValueError for
     an invalid option.
     """
     data = load_contract_data()

@@ -1,7 +1,7 @@
 """Requests that Cluster API's managers make for objects of a provider's kinds.
 
-Loaded from ``schemas/contracts/common/access.yaml``.  The data are facts about Cluster API. The
-contract rules define which of these requests a provider must permit.
+Loaded from ``schemas/contracts/common/access.yaml``.  The data consists of facts about Cluster API.
+The contract rules define which of these requests a provider must permit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = "access.yaml"
 
 
 class CoreManager(NamedTuple):
-    """A manager released by the Cluster API project."""
+    """A manager that the Cluster API project releases."""
 
     name: str
     """``core``, ``kubeadm-control-plane`` or ``kubeadm-bootstrap``."""
@@ -30,14 +30,15 @@ class CoreManager(NamedTuple):
     groups: tuple[str, ...]
     """API groups in which the manager's own ClusterRole already allows all requests."""
     label: str
-    """Label that aggregates other ClusterRoles into the manager's role; empty if nothing does."""
+    """Label that aggregates other ClusterRoles into the manager's role; empty if there is none."""
     sources: Mapping[str, str]
-    """Paths in the Cluster API repository to the file that defines the manager's role, each keyed
-    by the first release series in which the file has that path."""
+    """Paths, in the Cluster API repository, to the file that defines the manager's role. Each is
+    keyed by the first release series in which the file has that path.
+    """
 
     @property
     def user(self) -> str:
-        """Return the user name that the API server gives the manager's service account."""
+        """Return the user name that the API server gives the manager's ServiceAccount."""
         return f"system:serviceaccount:{self.namespace}:{self.account}"
 
 
@@ -46,7 +47,7 @@ class ManagerAccess(NamedTuple):
 
     manager: CoreManager
     kinds: tuple[str, ...]
-    """Kinds of the requested objects: roles of the contract, CustomResourceDefinition or Secret."""
+    """Kinds of the requested objects: contract roles, CustomResourceDefinition or Secret."""
     verbs: tuple[str, ...]
     purpose: str
     permission: GrantedBy
@@ -57,14 +58,15 @@ class ManagerAccess(NamedTuple):
     until: str
     """Last release series of core that makes the requests; empty if there is no upper bound."""
     sources: Mapping[str, str]
-    """Paths to the source file in the Cluster API repository, each keyed by the first release
-    series in which the file has that path."""
+    """Paths, in the Cluster API repository, to the source file. Each is keyed by the first release
+    series in which the file has that path.
+    """
     shown: AuditedTest | None
     unseen: str
     """Reason why no test observes the requests; empty if a test does."""
 
     def is_in(self, series: str) -> bool:
-        """Return whether release series ``series`` of core (``v1.11``) makes the requests."""
+        """Return whether core's release series ``series`` (``v1.11``) makes the requests."""
         order = rank_core_series(series)
         is_too_old = bool(self.since) and order < rank_core_series(self.since)
         return not is_too_old and not (self.until and order > rank_core_series(self.until))
@@ -77,12 +79,12 @@ class AccessTable(NamedTuple):
     rows: tuple[ManagerAccess, ...]
 
     def of(self, series: str) -> tuple[ManagerAccess, ...]:
-        """Return the requests that release series ``series`` of core makes."""
+        """Return the requests that core's release series ``series`` makes."""
         return tuple(row for row in self.rows if row.is_in(series))
 
 
 def rank_core_series(series: str) -> tuple[int, ...]:
-    """Return a sort key for a release series such as ``v1.14``: major and minor number."""
+    """Return a sort key for a release series such as ``v1.14``: the major and minor numbers."""
     return tuple(int(part) for part in series.removeprefix("v").split("."))
 
 

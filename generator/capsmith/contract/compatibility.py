@@ -1,6 +1,6 @@
-"""The releases of other projects that capsmith supports (``schemas/compatibility.yaml``).
+"""The other projects' releases that capsmith supports (``schemas/compatibility.yaml``).
 
-The only source of release numbers for tools, defaults, samples, tests and documentation.
+This is the only source of release numbers for tools, defaults, samples, tests and documentation.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ FILE = "compatibility.yaml"
 
 
 class Supported(NamedTuple):
-    """A release that capsmith supports, or a whole minor release if no test runs with it."""
+    """A release that capsmith supports, or a whole minor release if no test runs against it."""
 
     release: str
     """The release or minor release, such as ``v1.14.2``, ``v1.15`` or ``3.13``."""
     run: ReleaseTesting
     kubeadm: bool
-    """Whether tests run core's kubeadm providers with this release."""
+    """Whether tests run core's kubeadm providers from this release."""
     note: str
 
     @property
@@ -44,18 +44,18 @@ def release_order(release: str) -> tuple[int, ...]:
 
 
 class Project(NamedTuple):
-    """A project and the releases of it that capsmith supports, oldest first."""
+    """A project, and those of its releases that capsmith supports, oldest first."""
 
     releases: tuple[Supported, ...]
 
     @property
     def default(self) -> Supported:
-        """Return the newest release that all tests run with for every change."""
+        """Return the newest release that all tests run against for every change."""
         return next(each for each in reversed(self.releases) if each.run is ReleaseTesting.CI)
 
     @property
     def executed(self) -> tuple[Supported, ...]:
-        """Return the releases that at least some tests run with, oldest first."""
+        """Return the releases that at least some tests run against, oldest first."""
         return tuple(each for each in self.releases if each.run is not ReleaseTesting.SOURCE)
 
     def series(self, name: str) -> Supported:
@@ -70,10 +70,10 @@ class Project(NamedTuple):
 
 
 class Compatibility(NamedTuple):
-    """The supported releases of all projects."""
+    """All projects' supported releases."""
 
     core: Project
-    """Releases of Cluster API core, which are also the releases of clusterctl."""
+    """Releases of Cluster API core, which are also clusterctl's releases."""
     kubernetes: Project
     cert_manager: Project
     python: Project
@@ -82,8 +82,8 @@ class Compatibility(NamedTuple):
 def load_compatibility(reader: Traversable) -> Compatibility:
     """Load the table of releases from the schemas folder ``reader``.
 
-    Raises UnreadableInput for invalid data, for releases out of order, and if CI does not test with
-    any release of core, Kubernetes or Python.
+    Raises UnreadableInput for invalid data, for releases out of order, and if CI does not test
+    against any release of core, Kubernetes or Python.
     """
     from capsmith.contract.files import CompatibilityFile  # builds pydantic models
 

@@ -43,7 +43,7 @@ def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
 
 
 def describe_rule(rule: Rule) -> dict[str, Any]:
-    """Return all fields of a rule as plain data, in reading order."""
+    """Return all of a rule's fields as plain data, in reading order."""
     return {
         "id": rule.id,
         "title": rule.title,
@@ -68,8 +68,8 @@ def describe_rule(rule: Rule) -> dict[str, Any]:
 def get_verification(rule: Rule) -> dict[str, Any]:
     """Return how a rule is verified, as plain data: by a static check, or by another proof.
 
-    For rules that need more than the files of one release, ``option`` names the option of
-    ``capsmith verify`` that enables them.
+    For rules that need more than one release's files, ``option`` names the option of ``capsmith
+    verify`` that enables them.
     """
     if rule.page in _OPTIONS:
         return {"by": "verify", "option": _OPTIONS[rule.page]}
@@ -79,7 +79,7 @@ def get_verification(rule: Rule) -> dict[str, Any]:
 
 
 def describe_effect(rule: Rule) -> dict[str, Any]:
-    """Return the consequence of a violation as plain data; empty if no check finds violations."""
+    """Return a violation's consequence as plain data; empty if no check finds violations."""
     if rule.check is None and rule.page not in _OPTIONS:
         return {}
     return {
@@ -90,7 +90,7 @@ def describe_effect(rule: Rule) -> dict[str, Any]:
 
 
 def format_effect(effect: Mapping[str, Any]) -> str:
-    """Return the consequence of a violation in words: ``breaks when core is v1.13 or older``."""
+    """Return a violation's consequence in words: ``breaks when core is v1.13 or older``."""
     words = {
         EffectClass.BREAKS: "breaks",
         EffectClass.BREAKS_WHEN: f"breaks when {effect['when']}",
@@ -100,7 +100,7 @@ def format_effect(effect: Mapping[str, Any]) -> str:
 
 
 def format_origin(rule: Mapping[str, Any]) -> str:
-    """Return sentences about a rule's origin and the releases of core to which it applies."""
+    """Return sentences about a rule's origin and the core releases that it applies to."""
     releases = _releases(rule["core"], rule.get("coreFromSource", ()))
     return f"{_ORIGIN[Origin(rule['origin'])]}{releases}"
 
@@ -175,7 +175,7 @@ def format_row(rule: Mapping[str, Any]) -> list[str]:
 
 
 def find_similar_ids(rules: Mapping[str, Rule], rule_id: str) -> list[str]:
-    """Return at most five ids of rules that a user who typed ``rule_id`` may have meant.
+    """Return up to five rule ids that a user who typed ``rule_id`` may have meant.
 
     Similar ids come first, followed by rules whose title contains ``rule_id``.
     """

@@ -1,4 +1,4 @@
-"""Pydantic models of the contract's data files.
+"""Pydantic models for the contract's data files.
 
 Imported only to read such a file.  Each model is built when first used, so a command that needs no
 contract data does not spend time on pydantic.  Opens no files.
@@ -42,20 +42,20 @@ SourceFiles = Annotated[dict[Annotated[str, Field(pattern=_MINOR)], str], Field(
 
 
 class FileModel(BaseModel):
-    """Base class of the models: unknown keys are errors, and YAML types are not converted."""
+    """Base class for the models: unknown keys are errors, and YAML types are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class CoreEntry(FileModel):
-    """The releases of core that support the contract. Without ``until``, support has no end."""
+    """The core releases that support the contract version. Without ``until``, there is no end."""
 
     since: Annotated[str, Field(pattern=_MINOR)]
     until: Annotated[str, Field(pattern=_MINOR)] = ""
 
 
 class SupportEndEntry(FileModel):
-    """The first release of core without support for the contract, and its expected date."""
+    """The first core release without support for the contract version, and its expected date."""
 
     core: Annotated[str, Field(pattern=_MINOR)]
     date: Annotated[str, Field(pattern=_MONTH)]
@@ -123,7 +123,7 @@ class CheckEntry(FileModel):
 
 
 class ReleasesEntry(FileModel):
-    """A range of releases of core.  An empty bound means that the range is open on that side."""
+    """A range of core releases.  If a bound is empty, the range is open on that side."""
 
     since: Annotated[str, Field(pattern=_MINOR)] = ""
     deprecated: Annotated[str, Field(pattern=_MINOR)] = ""
@@ -131,7 +131,7 @@ class ReleasesEntry(FileModel):
 
 
 class EffectEntry(FileModel):
-    """The consequence of violating a rule that has a check, for all or some releases of core."""
+    """The consequence of violating a rule that has a check, for all or some core releases."""
 
     class_: Annotated[EffectClass, _AS_TEXT] = Field(alias="class")
     when: str = ""
@@ -168,7 +168,7 @@ class RulesFile(FileModel):
 
 
 class KeywordEntry(FileModel):
-    """A keyword of structural schemas, and the rules that a change of its value violates."""
+    """A structural schema keyword, and the rules that are violated if its value changes."""
 
     keyword: str
     compare: Annotated[Comparison, _AS_TEXT]
@@ -186,7 +186,7 @@ class KeywordsFile(FileModel):
 
 
 class PageRowEntry(FileModel):
-    """A row of a contract page's rule table."""
+    """A row in a contract page's rule table."""
 
     row: str
     title: str
@@ -196,7 +196,7 @@ class PageRowEntry(FileModel):
 
 
 class PageEntry(FileModel):
-    """A page of the contract that describes one resource."""
+    """A page in the contract that describes one resource."""
 
     page: str
     role: str
@@ -210,7 +210,7 @@ class PagesFile(FileModel):
 
 
 class HookEntry(FileModel):
-    """A hook of the runtime SDK."""
+    """A runtime SDK hook."""
 
     hook: str
     family: Annotated[HookFamily, _AS_TEXT]
@@ -240,7 +240,7 @@ class ManagerEntry(FileModel):
 class AccessEntry(FileModel):
     """Requests that one manager makes for one purpose.
 
-    If neither ``since`` nor ``until`` is set, the manager makes them in every release of core.
+    If neither ``since`` nor ``until`` is set, the manager makes them in every core release.
     """
 
     manager: str
@@ -264,7 +264,7 @@ class AccessFile(FileModel):
 
 
 class ReferenceEntry(FileModel):
-    """A row of ``common/references.yaml``."""
+    """A row in ``common/references.yaml``."""
 
     source: str = Field(alias="from")
     role: str
@@ -299,7 +299,7 @@ class ChangeEntry(FileModel):
 
 
 class CoreStepsEntry(FileModel):
-    """The number of minor releases of core that one ``clusterctl upgrade`` may span."""
+    """The number of core's minor releases that one ``clusterctl upgrade`` may span."""
 
     since: str
     minors: int
@@ -307,7 +307,7 @@ class CoreStepsEntry(FileModel):
 
 
 class ConditionTypeEntry(FileModel):
-    """A condition type that the new contract reads."""
+    """A condition type that the new contract version reads."""
 
     roles: list[str]
     type: str
@@ -327,7 +327,7 @@ class UpgradeFile(FileModel):
 
 
 class SupportedEntry(FileModel):
-    """A release that capsmith supports, or a whole minor release if no test runs with it."""
+    """A release that capsmith supports, or a whole minor release if no test runs against it."""
 
     release: Annotated[str, Field(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
     run: Annotated[ReleaseTesting, _AS_TEXT]

@@ -1,7 +1,7 @@
 """Load contract data from ``contracts``, ``kinds``, ``releases`` and ``upgrades`` in ``schemas``.
 
-The models of the files are imported inside functions, because building them takes pydantic longer
-than most commands run, and many commands read only part of the data.
+The file models are imported inside functions, because building them takes pydantic longer than most
+commands run, and many commands read only part of the data.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def list_versions() -> tuple[str, ...]:
 
 
 def load_contracts(reader: Traversable) -> tuple[Contract, ...]:
-    """Load all contracts, oldest first, from the schemas folder ``reader``.
+    """Load all contract versions, oldest first, from the schemas folder ``reader``.
 
     Raises UnreadableInput for invalid data, either here or when a lazy part is first used.
     """
@@ -157,7 +157,7 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
 
 
 def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load the rules about upgrades from one release of a provider to the next, by id.
+    """Load the rules about upgrades from one of a provider's releases to the next, by id.
 
     Raises UnreadableInput for invalid data.
     """
@@ -289,7 +289,7 @@ class Lazy(Mapping[str, V]):
 
 
 class Shapes(Mapping[str, TypeShape]):
-    """The type shape of each role. The file for a role is read when its shape is first used."""
+    """Each role's type shape. A role's file is read when its shape is first used."""
 
     def __init__(
         self, files: Iterable[Traversable], fragments: Callable[[], Mapping[str, FragmentEntry]]
@@ -409,7 +409,7 @@ def load_hooks(reader: Traversable) -> dict[str, HookDefinition]:
 
 
 def load_keywords(reader: Traversable) -> Mapping[str, Keyword]:
-    """Load the keywords of structural schemas, and the effects of changing them, in file order.
+    """Load the structural schema keywords, and the effects of changing them, in file order.
 
     ``reader`` is the schemas folder.  Raises UnreadableInput for invalid data.
     """

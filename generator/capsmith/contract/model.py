@@ -22,12 +22,12 @@ class Level(StrEnum):
 
 
 class Origin(StrEnum):
-    """The source of a rule: the contract's pages, observed behaviour, or good practice."""
+    """Where a rule comes from: the contract's pages, observed behaviour, or good practice."""
 
     CONTRACT = "contract"
-    """A page of the contract about a provider type, clusterctl, IPAM or runtime extensions."""
+    """One of the contract's pages about a provider type, clusterctl, IPAM or runtime extensions."""
     OBSERVED = "observed"
-    """Behaviour of Cluster API or Kubernetes that no page of the contract mentions."""
+    """Behaviour of Cluster API or Kubernetes that none of the contract's pages mentions."""
     ADVICE = "advice"
     """A convention or good practice that neither the contract nor observed behaviour requires."""
 
@@ -50,12 +50,12 @@ class Proof(StrEnum):
 
 
 class EffectClass(StrEnum):
-    """The effect of a violation on core or clusterctl."""
+    """A violation's effect on core or clusterctl."""
 
     BREAKS = "breaks"
     """Core or clusterctl fails or misbehaves."""
     BREAKS_WHEN = "breaks-when"
-    """Core or clusterctl fails or misbehaves, but only under a certain condition."""
+    """Core or clusterctl fails or misbehaves, but only under a condition."""
     ADVICE = "advice"
     """Nothing fails, but the provider does not follow a recommendation."""
 
@@ -70,7 +70,7 @@ class FieldOrigin(StrEnum):
 
 
 class HookFamily(StrEnum):
-    """The group of a hook. The runtime library handles each group in a module of its own."""
+    """A hook's group. The runtime library handles each group in its own module."""
 
     TOPOLOGY = "topology"
     LIFECYCLE = "lifecycle"
@@ -79,27 +79,27 @@ class HookFamily(StrEnum):
 
 
 class Where(StrEnum):
-    """The kind of object or file that a path points into."""
+    """What a path points into."""
 
     OBJECT = "object"
-    """The path points into objects of the provider's kinds."""
+    """Objects of the provider's kinds."""
     CORE = "core"
-    """The path points into objects of core's kinds that the provider writes."""
+    """Objects of core's kinds that the provider writes."""
     CRD = "crd"
     METADATA = "metadata"
-    """The path points into metadata.yaml."""
+    """metadata.yaml."""
 
 
 class ChangeKind(StrEnum):
-    """The kind of difference between a field in the old contract and in the new one."""
+    """How a field differs between the old contract version and the new one."""
 
     MOVED = "moved"
     COPIED = "copied"
-    """The new field is added, and the old field is kept next to it."""
+    """The new field is added, and the old field is kept alongside it."""
     RETYPED = "retyped"
     """The JSON type or structure differs, and possibly the path as well."""
     NARROWED = "narrowed"
-    """Path and type are the same, but some values that were valid are refused."""
+    """Path and type are the same, but some values that were valid are no longer accepted."""
     OPTIONAL = "optional"
     """Path and type are the same, but the field may now be absent."""
     ADDED = "added"
@@ -107,7 +107,7 @@ class ChangeKind(StrEnum):
 
 
 class FieldConversion(StrEnum):
-    """The conversion of a value from the old field to the new field."""
+    """How a value is converted from the old field to the new field."""
 
     AS_IS = "as-is"
     FLAG = "flag"
@@ -126,14 +126,14 @@ class FieldConversion(StrEnum):
     COMPLEMENT = "complement"
     """A number becomes the difference between the total and that number."""
     NONE = "none"
-    """The other contract has no field to convert from or to."""
+    """The other contract version has no field to convert from or to."""
 
 
 class Actor(StrEnum):
-    """The party that must act on a change; by default the generator."""
+    """Who must act on a change; by default the generator."""
 
     GENERATOR = "generator"
-    """Capsmith. The data determine the schema and the conversion."""
+    """Capsmith. The data determines the schema and the conversion."""
     AUTHOR = "author"
     """The provider's author, because the field's meaning changes and code must be adapted."""
     USER = "user"
@@ -153,14 +153,14 @@ class ReleaseTesting(StrEnum):
 
 
 class GrantedBy(StrEnum):
-    """The role or binding that permits a request."""
+    """What grants the permission for a request."""
 
     LABEL = "label"
     """The manager's own role, or a ClusterRole that the provider labels for aggregation into it."""
     BINDING = "binding"
     """A ClusterRole that the provider binds to the manager."""
     OWN = "own"
-    """The manager's own role, so the provider need not grant anything."""
+    """The manager's own role, so the provider does not have to grant anything."""
 
 
 class AuditedTest(StrEnum):
@@ -183,9 +183,9 @@ Data = Mapping[str, Any]
 
 
 class Releases(NamedTuple):
-    """A range of minor releases of core, such as ``v1.14``.
+    """A range of core's minor releases, such as ``v1.14``.
 
-    An empty bound leaves that side of the range open.
+    If a bound is empty, the range is open on that side.
     """
 
     since: str = ""
@@ -197,13 +197,13 @@ class Releases(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The effect of a violation in a provider that capsmith did not generate."""
+    """A violation's effect in a provider that capsmith did not generate."""
 
     kind: EffectClass
     when: str = ""
     """Condition under which a violation breaks something; set only for ``breaks-when``."""
     roles: tuple[str, ...] = ()
-    """Roles for which a violation has this effect, and not only advice; empty for all roles."""
+    """Roles for which a violation has this effect and is more than advice; empty for all roles."""
 
 
 class Check(NamedTuple):
@@ -226,12 +226,12 @@ class Rule(NamedTuple):
     contracts: tuple[str, ...]
     """Contract versions in which the rule applies, oldest first."""
     applies_to: tuple[str, ...]
-    """Roles, or parts of a release such as ``components``, to which the rule applies."""
+    """Roles that the rule applies to, or parts of a release such as ``components``."""
     check: Check | None
     proof: Proof | None
     """How the rule is verified if it has no check; None for INFO rules and rules with a check."""
     source: str
-    """URL of the rule's source: a page of the Cluster API book, or a file upstream."""
+    """URL of the rule's source: a page in the Cluster API book, or an upstream file."""
     consequence: str
     hint: str
     page: str
@@ -242,19 +242,19 @@ class Rule(NamedTuple):
     """Condition under which the rule applies; empty if it always applies."""
     core: Releases = Releases()
     severity: Weight | None = None
-    """Severity of a violation if the rule sets it explicitly; None if it follows from the level."""
+    """A violation's severity if the rule sets it explicitly; None if it follows from the level."""
     effect: Effect = Effect(EffectClass.ADVICE)
-    """Effect of a violation; only meaningful for rules with a check."""
+    """A violation's effect; only meaningful for rules with a check."""
 
     @property
     def weight(self) -> Weight:
-        """Return the severity of a violation: the rule's own, or the default for its level."""
+        """Return a violation's severity: the rule's own, or the default for the rule's level."""
         by_level = {Level.MUST: Weight.ERROR, Level.SHOULD: Weight.WARNING}
         return self.severity or by_level.get(self.level, Weight.INFO)
 
 
 class ContractField(NamedTuple):
-    """A field that the contract defines or capsmith adds."""
+    """A field that is defined by the contract or added by capsmith."""
 
     name: str
     schema: Data
@@ -263,23 +263,23 @@ class ContractField(NamedTuple):
     rule: str
     """Id of the rule that requires the field."""
     feature: str = ""
-    """Optional feature to which the field belongs; empty if every kind of the role has it."""
+    """Optional feature that the field belongs to; empty if all the role's kinds have the field."""
     origin: FieldOrigin = FieldOrigin.CONTRACT
     own: tuple[str, ...] = ()
-    """Properties that capsmith adds to a field that the contract defines."""
+    """Properties that capsmith adds to a field defined by the contract."""
 
 
 class ContractValidation(NamedTuple):
-    """A CEL rule that the contract data add to the whole spec of a kind."""
+    """A CEL rule that the contract data adds to a kind's whole spec."""
 
     rule: str
     message: str
     features: frozenset[str]
-    """Optional features that the CEL rule reads; it is added only if all of them are enabled."""
+    """Optional features that the CEL rule reads. All must be enabled for it to be added."""
 
 
 class TypeShape(NamedTuple):
-    """The fields, printer columns and CEL rules that the contract gives the kinds of one role."""
+    """The fields, printer columns and CEL rules that the contract defines for one role's kinds."""
 
     role: str
     scope: str
@@ -298,7 +298,7 @@ def _shifted(release: str, minors: int) -> str:
 
 
 class HookDefinition(NamedTuple):
-    """A hook of Cluster API's runtime SDK: its name, family and purpose (RX-05)."""
+    """A Cluster API runtime SDK hook: its name, family and purpose (RX-05)."""
 
     name: str
     """Name of the hook, such as ``GeneratePatches``."""
@@ -306,7 +306,7 @@ class HookDefinition(NamedTuple):
     statement: str
     """When and why core calls the hook."""
     since: str
-    """First release of core that calls the hook; empty if every release with hooks does."""
+    """First core release that calls the hook; empty if every release with hooks does."""
 
 
 class FieldChange(NamedTuple):
@@ -317,16 +317,16 @@ class FieldChange(NamedTuple):
     """Roles or core kinds to which the difference applies; empty for CRDs and metadata.yaml."""
     kind: ChangeKind
     old: str
-    """Dotted path in the old contract; empty if the new contract adds the field."""
+    """Dotted path in the old contract version; empty if the new one adds the field."""
     new: str
-    """Dotted path in the new contract; empty if the new contract removes the field."""
+    """Dotted path in the new contract version; empty if it removes the field."""
     conversion: FieldConversion
     lossless: bool
-    """Whether a conversion to new and back restores the value without stored conversion data."""
+    """Whether a round trip to the new field restores the value without stored conversion data."""
     rules: tuple[str, ...]
     who: tuple[Actor, ...]
     habit: bool
-    """Whether the field is only a convention of many providers, and not part of the contract."""
+    """Whether the field is only a convention among many providers, and not part of the contract."""
     note: str
 
 
@@ -337,20 +337,20 @@ class CoreSteps(NamedTuple):
     """
 
     since: str
-    """First release of core from which clusterctl enforces the limit, such as ``v1.10``."""
+    """First core release from which clusterctl enforces the limit, such as ``v1.10``."""
     minors: int
     """Maximum number of minor releases in one step."""
     source: str
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return ``since`` and the releases after one and two steps of the maximum length."""
+        """Return ``since``, and the releases after one and two steps of the maximum length."""
         major, _, minor = self.since.partition(".")
         return tuple(f"{major}.{int(minor) + count * self.minors}" for count in range(3))
 
 
 class ConditionType(NamedTuple):
-    """A condition type that core reads from kinds of some roles under the new contract."""
+    """A condition type that core reads from kinds of some roles in the new contract version."""
 
     roles: tuple[str, ...]
     type: str
@@ -369,7 +369,7 @@ class Upgrade(NamedTuple):
     changes: tuple[FieldChange, ...]
 
     def of(self, role: str) -> tuple[FieldChange, ...]:
-        """Return the differences that apply to kinds of one role."""
+        """Return the differences that apply to one role's kinds."""
         return tuple(change for change in self.changes if role in change.roles)
 
 
@@ -377,13 +377,13 @@ class SupportEnd(NamedTuple):
     """The announced end of core's support for a contract version."""
 
     core: str
-    """First minor release of core that no longer supports the contract, such as ``v1.16``."""
+    """Core's first minor release without support for the contract version, such as ``v1.16``."""
     date: str
     """Expected month of that release, such as ``2027-04``."""
 
     @property
     def last(self) -> str:
-        """Return the last minor release of core that still supports the contract."""
+        """Return core's last minor release that still supports the contract version."""
         return _shifted(self.core, -1)
 
     def __str__(self) -> str:
@@ -392,15 +392,15 @@ class SupportEnd(NamedTuple):
 
 
 class TestedReleases(NamedTuple):
-    """The minor releases that tests run with, such as ``v1.14``, oldest first."""
+    """The minor releases that tests run against, such as ``v1.14``, oldest first."""
 
     core: tuple[str, ...]
-    """Minor releases of core that support the contract version."""
+    """Core's minor releases that support the contract version."""
     kubernetes: tuple[str, ...]
 
 
 class ContractReference(NamedTuple):
-    """The reference from objects of one Cluster API kind to objects of a role."""
+    """The reference from one Cluster API kind's objects to objects with a role."""
 
     source: str
     """Cluster API kind, or ``ControlPlane`` for any control plane kind."""
@@ -414,7 +414,7 @@ class ContractReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A version of the provider contract.
+    """One version of the provider contract.
 
     Instances are equal if they have the same version.
     """
@@ -422,22 +422,22 @@ class Contract:
     version: str
     """Name of the contract version, such as ``v1beta2``."""
     label: str = field(compare=False)
-    """Key of the contract label on CRDs, such as ``cluster.x-k8s.io/v1beta2``."""
+    """Key of this contract version's label on CRDs, such as ``cluster.x-k8s.io/v1beta2``."""
     rules: Mapping[str, Rule] = field(compare=False, repr=False)
     """Rules by id, loaded when first used."""
     types: Mapping[str, TypeShape] = field(compare=False, repr=False)
     """Type shapes by role, each loaded when first used."""
     releases: Releases = field(compare=False)
-    """Releases of core that use this version themselves; later ones support it until ``end``."""
+    """Core releases that use this version themselves; later ones support it until ``end``."""
     end: SupportEnd | None = field(compare=False)
-    """End of core's support for the contract; None if no end is announced."""
+    """End of core's support for this contract version; None if no end is announced."""
     conditions: Mapping[str, str] = field(compare=False)
     """Condition types by purpose; for example, the purpose ``ready`` has the type ``Ready``."""
     sources: tuple[str, ...] = field(compare=False)
     kubernetes: str = field(compare=False)
     """Kubernetes version in samples, such as ``v1.36.0``; the same for all contract versions."""
     core_release: str = field(compare=False)
-    """Release of core that a lab runs, such as ``v1.14.2``; the same for all contract versions."""
+    """Core release that a lab runs, such as ``v1.14.2``; the same for all contract versions."""
     tested: TestedReleases = field(compare=False)
     hooks: Mapping[str, HookDefinition] = field(compare=False, repr=False)
     """Runtime SDK hooks by name, loaded when first used; the same for all contract versions."""
@@ -448,7 +448,7 @@ class Contract:
 
     @property
     def core(self) -> str:
-        """Return which releases of core support the contract, for display: ``v1.11 and later``."""
+        """Return the core releases that support this version, for display: ``v1.11 and later``."""
         since, until = self.releases.since, self.releases.until
         text = f"{since} to {until}" if until else f"{since} and later"
         if not until or self.end is None:
@@ -462,7 +462,7 @@ class Contract:
 
 
 class Comparison(StrEnum):
-    """The way in which two values of a schema keyword are compared."""
+    """How two values of a schema keyword are compared."""
 
     STRUCTURE = "structure"
     """The values are subschemas, which are compared recursively."""
@@ -486,7 +486,7 @@ class Comparison(StrEnum):
 
 
 class Keyword(NamedTuple):
-    """A schema keyword, and the rules that a change of its value violates."""
+    """A schema keyword, and the rules that are violated if its value changes."""
 
     name: str
     comparison: Comparison

@@ -11,21 +11,21 @@ from capsmith.contract.reading import load, make_error, validate
 
 
 class PageRow(NamedTuple):
-    """A row of a rule table."""
+    """A row in a rule table."""
 
     name: str
-    """Name of the row, such as ``conditions``. The field ``row`` of rules refers to it."""
+    """The row's name, such as ``conditions``. Rules refer to it in the field ``row``."""
     title: str
-    """Text of the row, without markup."""
+    """The row's text, without markup."""
     mandatory: bool
     when: str
     """Condition that makes an optional row mandatory; empty if there is none."""
     see: str
-    """Name of the page with the row's rules; empty if they are on this page."""
+    """Name of the page that contains the row's rules; empty if they are on this page."""
 
 
 class ContractPage(NamedTuple):
-    """A page of the contract that describes one resource."""
+    """A page in the contract that describes one resource."""
 
     name: str
     """Name of the page, as in its URL, such as ``infra-machine``."""
@@ -33,7 +33,7 @@ class ContractPage(NamedTuple):
     rows: tuple[PageRow, ...]
 
     def rules_of(self, row: PageRow, rules: Iterable[Rule]) -> list[Rule]:
-        """Return the rules for a row, from this page and from pages that apply to all resources."""
+        """Return a row's rules, from this page and from pages that apply to all resources."""
         roles = {self.role, f"{self.role}Template"}
         if row.see:
             return [rule for rule in rules if f"/contracts/{row.see}#" in rule.source]

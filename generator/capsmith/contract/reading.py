@@ -1,6 +1,6 @@
 """Parse and validate contract data. Error messages name the file and the key.
 
-The data ship with capsmith, so an error is a bug in capsmith or in a local edit.
+The data ships with capsmith, so an error is a bug in capsmith or in a local edit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IDS = ("id", "hook", "name")
 def make_error(file: str, message: str) -> UnreadableInput:
     """Create, but do not raise, the exception for invalid contract data.
 
-    ``file`` is the name of the data file.  Every such exception has the same hint.
+    ``file`` is the data file's name.  Every such exception has the same hint.
     """
     return UnreadableInput(
         "contract-data", message, file=file, hint="Reinstall capsmith, or undo the edit."
@@ -60,8 +60,8 @@ def load(file: Traversable) -> Any:
 def validate(model: type[M], data: Any, file: str) -> M:
     """Validate ``data`` against ``model`` and return the model instance.
 
-    ``file`` is the name to use in error messages.  Raises UnreadableInput with all errors in its
-    message.
+    ``file`` is the name to use in error messages.  Raises UnreadableInput, whose message lists all
+    errors.
     """
     from pydantic import ValidationError
 

@@ -24,14 +24,13 @@ _LIMITS = ("pattern", "minLength")
 
 
 def find_author_code(provider: Provider, location: Location) -> Iterator[Finding]:
-    """Yield a warning for each part of the generated repository that may fail its own tests.
+    """Yield a warning for each part of a generated repository that its author must complete.
 
-    ``import-conversion`` names a scaffold of conversions that raises NotImplementedError, because a
-    version requires a field that the other version lacks or gives another type, and that cannot be
-    copied in parts or be empty.
-    ``import-control-plane`` names a control plane whose CRD lacks the contract's reference to the
-    infrastructure of its Machines (CP-13).  ``import-provider-id`` names the file whose provider
-    IDs must meet the CRD's limits.
+    Until then, the repository's own tests may fail.  ``import-conversion``: a conversion raises
+    NotImplementedError, because one version requires a field that cannot be derived from the other
+    and cannot be left empty.  ``import-control-plane``: a control plane's CRD lacks the contract's
+    reference to its Machines' infrastructure (CP-13) or the Kubernetes version.
+    ``import-provider-id``: the provider IDs that a file creates must satisfy the CRD's limits.
     """
     for component in provider.components:
         for resource in component.resources:

@@ -41,12 +41,12 @@ _CHOICES = ("oneOf", "anyOf", "allOf")
 
 
 def normalize(schema: Schema) -> dict[str, Any]:
-    """Return the normal form of a schema. Values of an unexpected type stay unchanged.
+    """Return a schema's normal form. Values of an unexpected type stay unchanged.
 
     Schemas with equal normal forms accept, prune, default and merge the same objects: descriptions
-    and the order of keys, of ``required`` and of rules do not matter.  The converse does not hold:
-    two schemas that accept the same objects may still be reported as different.  An importer must
-    err on this side.
+    and the order of keys, ``required`` and rules do not matter.  The converse does not hold: two
+    schemas that accept the same objects may still be reported as different.  An importer must err
+    on this side.
     """
     found = simplify(schema)
     if found.get("type") == "array":
@@ -94,7 +94,7 @@ def _is_filled(schema: Any) -> bool:
 
 
 def normalize_value(value: Any) -> Any:
-    """Return the normal form of a schema. Any other value is returned unchanged."""
+    """Return a schema's normal form. Any other value is returned unchanged."""
     return normalize(value) if isinstance(value, Mapping) else value
 
 
@@ -131,7 +131,7 @@ def _with_one_enum(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def normalize_columns(version: Any) -> list[dict[str, Any]]:
-    """Return the printer columns of a version in normal form, without descriptions."""
+    """Return a version's printer columns in normal form, without descriptions."""
     return [
         {
             "name": text_of(column, "name"),
@@ -146,7 +146,7 @@ def normalize_columns(version: Any) -> list[dict[str, Any]]:
 
 
 def normalize_path(path: str) -> str:
-    r"""Return the JSON path of a printer column in dotted form: ``['a\.b']`` -> ``.a\.b``."""
+    r"""Return a printer column's JSON path in dotted form: ``['a\.b']`` -> ``.a\.b``."""
     found = path.strip()
     for quote in ("'", '"'):
         parts = found.split(f"[{quote}")
@@ -179,7 +179,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 class DifferenceKind(StrEnum):
-    """The kind of difference between the generated CRD and the original."""
+    """How the generated CRD differs from the original."""
 
     MISSING = "missing"
     CHANGED = "changed"
@@ -201,7 +201,7 @@ class Difference(NamedTuple):
     original: Any = None
     generated: Any = None
     is_addition: bool = False
-    """Whether no object or client of the original CRD can possibly notice the difference."""
+    """Whether the difference cannot be noticed by any object or client of the original CRD."""
 
 
 def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:

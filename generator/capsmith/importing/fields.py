@@ -1,6 +1,6 @@
 """Convert OpenAPI schemas to fields for provider.yaml, in the shortest form.
 
-Unsupported keywords are kept: the checks of provider.yaml refuse them, and
+Unsupported keywords are kept: the checks on provider.yaml refuse them, and
 :mod:`capsmith.importing.refusals` removes and reports them.
 """
 
@@ -44,7 +44,7 @@ def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def convert_field(schema: Mapping[str, Any], required: bool = False) -> Field:
-    """Convert a schema to a field, if possible to a shorthand such as ``string[]!``."""
+    """Convert a schema to a field, as a shorthand such as ``string[]!`` if possible."""
     found = _schema(schema)
     short = _shorthand(found)
     if short:
@@ -87,7 +87,7 @@ def _rules(found: dict[str, Any]) -> None:
 
 
 def clean_rule(rule: Any) -> Any:
-    """Return a CEL rule without keys that have no effect. Return other values unchanged."""
+    """Return a CEL rule without keys that have no effect. Other values are returned unchanged."""
     if not isinstance(rule, Mapping):
         return rule
     return {key: value for key, value in rule.items() if value not in ("", None, False)}
@@ -119,7 +119,7 @@ def _shorthand(found: Mapping[str, Any]) -> str:
 
 
 def clean_description(written: str) -> str:
-    """Return a description that is within the length limit and that clusterctl does not alter.
+    """Return a description that is within the length limit and that clusterctl does not change.
 
     clusterctl treats ``${X}`` as a variable and replaces ``$$`` with ``$``.
     """

@@ -40,7 +40,7 @@ class ImportedCrd(NamedTuple):
 
     crd: Crd
     role: str
-    """Role in provider.yaml. The role of a template ends in ``Template``."""
+    """Role in provider.yaml. A template's role ends in ``Template``."""
     path: tuple[str, str]
     """Section and kind of the CRD's entry in provider.yaml."""
     differences: tuple[Difference, ...]
@@ -55,8 +55,7 @@ class Imported(NamedTuple):
     crds: tuple[ImportedCrd, ...]
     refusals: tuple[Refusal, ...]
     corrected: Mapping[str, str] = {}
-    """For each release series whose metadata.yaml and CRDs name different contracts, the contract
-    in metadata.yaml."""
+    """Contract versions in metadata.yaml, by release series, where CRDs have different ones."""
 
 
 def import_crds(
@@ -67,7 +66,7 @@ def import_crds(
 ) -> Imported:
     """Convert CRDs to a provider.yaml, and compare them with the CRDs generated from it.
 
-    ``names`` is the pair of the provider's name and repository.  ``metadata`` holds its clusterctl
+    ``names`` is a tuple of the provider's name and repository.  ``metadata`` holds its clusterctl
     Metadata objects.
     """
     name, repository = names
@@ -312,7 +311,7 @@ def _contract_fields(made: Mapping[str, Any], is_template: bool) -> frozenset[st
 
 
 def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[ImportedCrd, ...]:
-    """Compare CRDs with the CRDs that a provider generates, in the order of ``sources``."""
+    """Compare CRDs with those that a provider generates, in the order of ``sources``."""
     generated = _crds(provider)
     shapes = _contract_only(provider)
     return tuple(
@@ -328,7 +327,7 @@ def has_own_kind(imported: ImportedCrd) -> bool:
 def add_machine_kinds(
     data: dict[str, Any], sources: Iterable[SourceCrd], refusals: Iterable[Refusal]
 ) -> bool:
-    """Declare a machine kind as a field of each pool whose feature for machines was refused.
+    """Declare a machine kind as a field of each pool whose machines feature was refused.
 
     Modifies ``data``, and returns whether any field was added.
     """

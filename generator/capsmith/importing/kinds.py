@@ -17,11 +17,12 @@ from capsmith.provider.described_kinds import MANAGED
 from capsmith.provider.naming import pluralise
 
 Reserved = Mapping[str, frozenset[str]]
-"""Names of the fields that the contract reserves, keyed by part of the object, such as ``spec``."""
+"""Field names that the contract reserves, keyed by part of the object, such as ``spec``."""
 _CREDENTIALS = "credentials"
 EMBEDDED = "bootstrapConfigSpec"
-"""Field in which a control plane embeds the spec of a bootstrap configuration. Another kind defines
-its schema."""
+"""Field in which a control plane embeds a bootstrap configuration's spec. Another kind defines its
+schema.
+"""
 _LIMITS = ("minProperties", "maxProperties", "nullable", "default")
 _RULED = ("status", "spec.template")
 """Parts of the object whose CEL rules are extracted separately; for templates, also ``spec``."""
@@ -34,11 +35,12 @@ _KUBEADM = {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"}
 _WHOLE = frozenset({"ranges"})
 """Features that need all of their required fields."""
 Shapes = list[tuple[str, TypeShape, TypeShape | None]]
-"""The contract's shapes for a role and for its template, by API version."""
+"""A list of tuples: API version, the contract's shape for a role, and the shape for its
+template."""
 
 
 def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
-    """Return an entry with a kind's role and the settings that determine its default features."""
+    """Return an entry with a kind's role, and the settings that determine default features."""
     entry: Entry = {"implements": source.role}
     if detect_features(source, shapes).get(MANAGED):
         entry["features"] = {MANAGED: True}
@@ -50,7 +52,7 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
     """Return the keys ``scope``, ``group`` and ``plural``, each only if it is not the default.
 
-    Empty for a kind with a role, because the role determines all three.
+    The result is empty for a kind with a role, because the role determines all three.
     """
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
@@ -66,11 +68,11 @@ def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entr
 
 
 def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
-    """Return whether the CRDs have each optional feature of the contract.
+    """Return whether the CRDs have each of the contract's optional features.
 
     They have a feature if they have any of its fields.  Some features also need all their required
-    fields, and no field in the status may require more than the contract defines.  The feature for
-    credentials is not included.
+    fields, and no status field may require more than the contract defines.  The credentials feature
+    is not included.
     """
     found: dict[str, bool] = {}
     lacking: set[str] = set()
@@ -135,7 +137,7 @@ def _names_machines(source: SourceCrd) -> bool:
 
 
 def list_shapes(role: str, versions: Mapping[str, Contract]) -> Shapes:
-    """Return the contract's shapes for a role and for its template, by API version."""
+    """Return the contract's shapes for a role and for its template, for each API version."""
     return [
         (name, contract.types[role], contract.types.get(f"{role}Template"))
         for name, contract in versions.items()
@@ -151,7 +153,7 @@ def find_storage_version(crd: Crd) -> CrdVersion:
 def extract_author_parts(
     version: CrdVersion, columns: Mapping[str, Any], made: Mapping[str, Any], reserved: Reserved
 ) -> Entry:
-    """Return the author's additions in one version of a CRD: fields, rules and printer columns.
+    """Return the author's additions to one version of a CRD: fields, rules and printer columns.
 
     ``columns`` is the version's entry in the original manifest.  ``made`` is the entry that
     capsmith would generate without the author's additions.
@@ -250,8 +252,7 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
 
 
 def describe_object_name(crd: Crd) -> Entry:
-    """Return an ``objectName`` entry with the CRD's limits on object names; empty if it has
-    none."""
+    """Return an ``objectName`` entry with the CRD's limits on object names; empty if none."""
     schema = mapping_of(
         find_storage_version(crd).schema, "properties", "metadata", "properties", "name"
     )
@@ -264,9 +265,9 @@ def describe_object_name(crd: Crd) -> Entry:
 def find_bootstrap_kind(crd: Crd, kinds: Iterable[str]) -> Any:
     """Return the bootstrap kind for a control plane's Machines, or None if the default applies.
 
-    KubeadmConfig is returned if another provider defines the kind: if there are no ``kinds``, or if
-    the control plane embeds a bootstrap configuration with any fields.  The CRDs do not name the
-    kind then.
+    KubeadmConfig is returned if another provider defines the kind, which is the case if there are
+    no ``kinds``, or if the control plane's embedded bootstrap configuration accepts any fields.
+    The CRDs do not name the kind in this case.
     """
     spec = mapping_of(find_storage_version(crd).schema, "properties", "spec", "properties")
     if not list(kinds) or "x-kubernetes-preserve-unknown-fields" in mapping_of(spec, EMBEDDED):
@@ -341,7 +342,7 @@ def describe_categories(crd: Crd) -> Entry:
 
 
 def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
-    """Return whether every served version has all printer columns of the generated CRD ``made``."""
+    """Return whether every served version has all printer columns in the generated CRD ``made``."""
     generated = {text_of(each, "name"): each for each in list_of(made, "spec", "versions")}
     return all(
         column in normalize_columns(version)
@@ -352,7 +353,7 @@ def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
 
 
 def extract_author_columns(version: Mapping[str, Any], made: Mapping[str, Any]) -> list[Entry]:
-    """Return a version's printer columns that the generated version ``made`` lacks."""
+    """Return a version's printer columns that are not in the generated version ``made``."""
     generated = normalize_columns(made)
     kept = []
     # Compared in the normal form, but written as the CRD has it.
@@ -432,10 +433,10 @@ def _contract_fields(
 def list_reserved_fields(
     role: str, followed: Collection[str], contracts: Mapping[str, Contract]
 ) -> Reserved:
-    """Return the names of the fields that any contract version reserves for a role.
+    """Return the field names that any contract version reserves for a role.
 
-    Fields for credentials are not included.  The failure domain of v1beta1 is included only if a
-    version of the provider follows v1beta1.
+    Fields for credentials are not included.  The v1beta1 failure domain is included only if one of
+    the provider's versions has contract version v1beta1.
     """
     found: dict[str, frozenset[str]] = {"spec": frozenset(), "status": frozenset()}
     for contract in contracts.values():
@@ -448,7 +449,7 @@ def list_reserved_fields(
 
 
 def find_required_parts(schema: Schema) -> list[str] | None:
-    """Return ``["spec"]`` or ``[]``; None if the fields of ``spec`` already imply the same."""
+    """Return ``["spec"]`` or ``[]``, or None if the fields in ``spec`` already imply the same."""
     is_usual = bool(list_of(mapping_of(schema, "properties", "spec"), "required"))
     is_required = "spec" in list_of(schema, "required")
     if is_usual == is_required:

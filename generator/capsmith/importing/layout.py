@@ -102,10 +102,10 @@ _REPRESENTER = yaml.representer.SafeRepresenter()
 
 
 def convert_to_plain_data(value: Any) -> Any:
-    """Return a copy with string keys and with values that YAML can express.
+    """Return a copy with string keys, and with only values that YAML can express.
 
     Dates become strings: YAML reads an unquoted 2030-01-31 as a date, but the API server does not.
-    Numbers that no field can hold become strings too, which the checks refuse.
+    Numbers that no field can hold become strings as well, which the checks refuse.
     """
     if isinstance(value, Mapping):
         return {

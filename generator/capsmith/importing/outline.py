@@ -1,4 +1,6 @@
-"""Build the first part of provider.yaml: name, contracts, API versions, releases and groups."""
+"""Build the first part of provider.yaml: name, contract versions, API versions, releases and
+groups.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _INFRASTRUCTURE = "infrastructure"
 
 
 class Version(NamedTuple):
-    """An API version of the provider, with the settings that most of its kinds use."""
+    """One of the provider's API versions, with the settings that most of its kinds use."""
 
     name: str
     served: bool
@@ -44,16 +46,15 @@ class Outline(NamedTuple):
     versions: tuple[Version, ...]
     releases: Mapping[str, str]
     groups: Mapping[str, str]
-    """API groups by section, only for sections with a group other than the default."""
+    """API groups by section, for sections whose group is not the default."""
     corrected: Mapping[str, str] = {}
-    """For each release series whose metadata.yaml and CRDs name different contracts, the contract
-    in metadata.yaml."""
+    """Contract versions in metadata.yaml, by release series, where CRDs have different ones."""
     components: Mapping[str, Sequence[str]] = {}
     """Sections that share a component, keyed by the section that determines the component's
     type."""
 
     def head(self, repository: str) -> dict[str, Any]:
-        """Return the entries of provider.yaml that come before its sections."""
+        """Return the entries in provider.yaml that come before its sections."""
         found: dict[str, Any] = {
             "capsmith": 1,
             "name": self.name,
@@ -89,7 +90,7 @@ class Outline(NamedTuple):
 
 
 def find_provider_name(sources: Iterable[SourceCrd]) -> str:
-    """Return the provider's name from the label on its CRDs; empty if there is none.
+    """Return the provider's name from its CRDs' label; empty if there is none.
 
     The label's value is the provider type, a hyphen and the name.
     """
@@ -104,10 +105,10 @@ def find_provider_name(sources: Iterable[SourceCrd]) -> str:
 
 
 def guess_provider_name(manifests: Iterable[Manifest]) -> str:
-    """Guess the provider's name from the namespace of its components; empty if none is usable.
+    """Guess the provider's name from its components' namespace; empty if none is usable.
 
     ``manifests`` are unprocessed source files: the namespace is the name of a Namespace or the
-    ``namespace`` of a kustomization, such as ``cluster-api-provider-acme-system``.
+    ``namespace`` in a kustomization, such as ``cluster-api-provider-acme-system``.
     """
     for manifest in manifests:
         is_namespace = manifest.kind == "Namespace"
@@ -128,8 +129,8 @@ def decide_outline(
 ) -> Outline:
     """Return the first part of provider.yaml, with the settings that most kinds share.
 
-    Kinds with a contract role take precedence over all others, because clusterctl and core only
-    read those kinds.  Kinds with other settings get keys of their own.  ``metadata`` holds
+    Kinds with a contract role take precedence over all others, because clusterctl and core read
+    only those kinds.  Kinds with other settings get keys of their own.  ``metadata`` holds
     clusterctl's Metadata objects.
     """
     series = _releases(metadata, contracts)

@@ -1,6 +1,6 @@
 """Remove the parts of a provider.yaml that its checks refuse, and record the reasons.
 
-Only the checks decide what can be imported; everything that they accept is imported.
+The checks alone decide what can be imported; everything that they accept is imported.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FIELDS = ("spec", "status")
 
 
 class Refusal(NamedTuple):
-    """A part that was removed from provider.yaml, and the finding that caused this."""
+    """A part that was removed from provider.yaml, and the finding that was the reason."""
 
     path: Path
     finding: Finding
 
 
 class CheckedData(NamedTuple):
-    """Findings about the data of a provider.yaml, and the draft if the data match the model."""
+    """Findings about a provider.yaml's data, and the draft if the data matches the model."""
 
     document: Document
     findings: tuple[Finding, ...]
@@ -43,9 +43,9 @@ class CheckedData(NamedTuple):
 
 
 def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> CheckedData:
-    """Check the data of a provider.yaml without writing and parsing YAML.
+    """Check a provider.yaml's data without writing and parsing YAML.
 
-    Each value is assigned a line number of its own, which identifies the path of a finding.
+    Each value is assigned its own line number, so that a finding's line identifies its path.
     """
     document = _document(data)
     parsed = validate_document(document)

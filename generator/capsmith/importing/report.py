@@ -23,15 +23,15 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PositionFinder:
-    """Finder of the lines and columns of paths. Parses each file only once."""
+    """Finds the lines and columns of paths. Parses each file only once."""
 
     def __init__(self) -> None:
         self._documents: dict[str, dict[int, yaml.Node]] = {}
 
     def of(self, manifest: Manifest, path: Path) -> Location:
-        """Return the position of ``path`` or, if it does not exist, of its nearest parent.
+        """Return the position of ``path`` or, if it does not exist, of its nearest existing parent.
 
-        For an object that was built from several files, return the position of the object itself.
+        If an object was built from several files, return the position of the object itself.
         """
         node = self._nodes(manifest).get(manifest.line)
         if node is None:
@@ -87,7 +87,7 @@ def report_differences(
     """Yield a finding for each difference, in the order of the CRDs.
 
     ``import-lost`` is an error: the generated CRD lacks the part.  ``import-changed`` is a warning:
-    the contract has the field, but capsmith generates it differently.  ``import-added`` is
+    the contract has the field, but capsmith generates it differently.  ``import-added`` is for
     information only.  ``refusals`` explain why provider.yaml cannot express a part.
     """
     positions = PositionFinder()
@@ -98,7 +98,7 @@ def report_differences(
 
 
 def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
-    """Return the report as JSON data. Each difference has its original and generated value."""
+    """Return the report as JSON data. Differences include the original and generated values."""
     return {
         "crds": [
             {
@@ -115,7 +115,7 @@ def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
 
 
 def summarize(crds: Sequence[ImportedCrd]) -> str:
-    """Return a one-line summary: the numbers of generated, equal and lossless CRDs."""
+    """Return a one-line summary with the numbers of generated, equal and lossless CRDs."""
     made = [each for each in crds if has_own_kind(each)]
     own = sum(1 for each in made if each.role == "Resource")
     equal = sum(1 for each in made if not each.differences)

@@ -57,7 +57,7 @@ _WITH_TEMPLATE = frozenset({"InfraMachine"})
 
 
 class SourceCrd(NamedTuple):
-    """A CRD, its kind's role in provider.yaml, and the CRD of its template, if any."""
+    """A CRD, its kind's role in provider.yaml, and its template's CRD, if any."""
 
     crd: Crd
     role: str
@@ -69,7 +69,7 @@ class SourceCrd(NamedTuple):
 
     @property
     def all(self) -> tuple[Crd, ...]:
-        """Return the CRD, followed by the CRD of its template if there is one."""
+        """Return the CRD, followed by its template's CRD if there is one."""
         return (self.crd,) if self.template is None else (self.crd, self.template)
 
 
@@ -78,7 +78,7 @@ def read_sources(
 ) -> tuple[SourceCrd, ...]:
     """Return the CRDs that belong to the provider, each with its template, sorted by role.
 
-    CRDs of core and CRDs unrelated to Cluster API are left out.  ``roles`` are the roles that the
+    Core's CRDs and CRDs unrelated to Cluster API are left out.  ``roles`` are the roles that the
     user chose, by kind.  ``contract`` defines the shape of identities.  If a CRD occurs several
     times, the last occurrence is used, because build results come after their sources.
     """
@@ -236,8 +236,8 @@ def _refers_to_identity(crd: Crd, role: str, contract: Contract) -> bool:
 def describe_credentials(crds: Iterable[Crd], contract: Contract, with_fields: bool) -> Any:
     """Return the value for the key ``credentials``, or None if there are no identities.
 
-    CRDs list neither the keys of the Secrets, which the author has to add, nor the kinds of
-    sources, so all possible kinds are included.
+    CRDs list neither the Secrets' keys, which the author has to add, nor the source kinds, so all
+    possible kinds are included.
     """
     crds = tuple(crds)
     entries = [_identity(crd, crds, contract, with_fields) for crd in crds]

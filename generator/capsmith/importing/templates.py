@@ -45,7 +45,7 @@ _EMPTY: Mapping[str, Any] = {
 def describe_template(
     crd: Crd, made: Made, kind: Mapping[str, Any], versions: Sequence[Version]
 ) -> Entry:
-    """Return a ``template`` entry, assuming that the template has the fields of its kind.
+    """Return a ``template`` entry, assuming that the template has its kind's fields.
 
     ``made`` is the CRD that capsmith generates without the author's parts; ``kind`` is the kind's
     entry.  If the fields differ, :func:`describe_own_spec` adds them.
@@ -74,7 +74,7 @@ def describe_template(
 def describe_own_spec(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
     """Return a copy of the entry ``written`` with all fields of ``spec.template.spec`` added.
 
-    Used for templates whose fields differ from the fields of their kind.
+    Used for templates whose fields differ from their kind's fields.
     """
     parts = {}
     if not has_contract_columns(crd, made):
@@ -180,8 +180,7 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
 
 
 def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return a template's ``requiredParts``, ``partLimits`` and ``partFields``, each only if
-    needed.
+    """Return a template's ``requiredParts``, ``partLimits`` and ``partFields`` where needed.
 
     ``made`` is the schema that capsmith generates without the author's parts.
     """
@@ -199,7 +198,7 @@ def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def find_part_fields(schema: Schema) -> dict[str, Any]:
-    """Return the fields beside ``spec.template`` and ``spec.template.spec``, by part."""
+    """Return the fields next to ``spec.template`` and ``spec.template.spec``, by part."""
     found, here = {}, schema
     for part, usual in _BESIDE.items():
         here = mapping_of(here, "properties", part.rpartition(".")[2])

@@ -1,1 +1,1 @@
-"""Judge providers by the contract: with static rules, by their releases, and while they run."""
+"""Check providers against the contract: with static rules, across releases, and at run time."""

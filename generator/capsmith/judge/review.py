@@ -1,4 +1,4 @@
-"""Ask a running API server about a release, and leave nothing behind.
+"""Submit a release to a running API server, and leave nothing behind.
 
 All writes are dry runs, with one exception: if allowed, CRDs that are not installed are created and
 then removed again.  Existing CRDs are never changed.
@@ -57,7 +57,7 @@ class Unreachable(CapsmithError):
 
 @dataclass
 class Review:
-    """A review of a release with the help of one API server."""
+    """A review of a release with one API server."""
 
     client: KubeClient
     install: bool = False
@@ -213,7 +213,7 @@ class Review:
         self.wait_removed(name)
 
     def wait_decided(self, name: str) -> None:
-        """Wait until a CRD is either established and served, or permanently refused.
+        """Wait until a CRD is either established and served, or permanently rejected.
 
         Raises TimeoutError if neither happens in time.
         """

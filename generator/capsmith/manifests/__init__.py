@@ -1,1 +1,1 @@
-"""Read the manifests of any provider: YAML, variables, kustomizations, CRDs, releases."""
+"""Read any provider's manifests: YAML, variables, kustomizations, CRDs, releases."""

@@ -1,4 +1,4 @@
-"""Group manifests by provider, classify them by file, and determine the roles of kinds."""
+"""Group manifests by provider, classify their files, and determine the kinds' roles."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _MACHINE = "Machine"
 
 
 class Artefact(StrEnum):
-    """The purpose for which clusterctl uses a file, guessed mainly from the file's name."""
+    """The purpose for which clusterctl uses a file, guessed mainly from the file name."""
 
     COMPONENTS = "components"
     METADATA = "metadata"
     CLUSTER_TEMPLATE = "cluster-template"
     CLUSTER_CLASS = "cluster-class"
     SOURCE = "source"
-    """Any other Kubernetes object; components are built from these."""
+    """Any other file with a Kubernetes object. Components are built from these files."""
     ASIDE = "aside"
     """Samples, kustomizations, and YAML that is not a Kubernetes object."""
 
 
 def classify_manifest(manifest: Manifest) -> Artefact:
-    """Classify the file that a manifest comes from.
+    """Classify the file that contains a manifest.
 
     Release files are recognised by name, such as ``infrastructure-components.yaml`` or
     ``cluster-template-ha.yaml``.  Any other file is a source, unless it is in a folder for samples
@@ -69,13 +69,13 @@ def _group_by_kind(manifests: Iterable[Manifest]) -> Mapping[str, tuple[Manifest
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """All objects of the providers that are judged together, indexed by kind."""
+    """The objects of all providers that are checked together, indexed by kind."""
 
     manifests: tuple[Manifest, ...] = ()
 
     @cached_property
     def crds(self) -> dict[tuple[str, str], Crd]:
-        """Return the CRDs by group and kind. Roles are guessed; the user's are ignored."""
+        """Return the CRDs by group and kind. All roles are guessed, not taken from settings."""
         return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests, {})}
 
     @cached_property
@@ -83,27 +83,27 @@ class Installed:
         return _group_by_kind(self.manifests)
 
     def of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind from all providers."""
+        """Return all providers' objects of a kind."""
         return self._by_kind.get(kind, ())
 
     @cached_property
     def names(self) -> frozenset[tuple[str, str]]:
-        """Return kind and name of each object of all providers."""
+        """Return (kind, name) for every provider's objects."""
         return frozenset((each.kind, each.name) for each in self.manifests)
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """The manifests of one provider."""
+    """One provider's manifests."""
 
     manifests: tuple[Manifest, ...]
     roles: Mapping[str, str]
     judged: Mapping[str, str] | None = None
-    """API version that core uses, by CRD name; None if core may use every version in the labels."""
+    """API version that core uses, by CRD name. None if core may use every version in the labels."""
     release: str = ""
-    """Version of the release, such as ``v1.2.3``; empty if the folder's name is the version."""
+    """Version of the release, such as ``v1.2.3``; empty if it is the folder's name."""
     installed: Installed = Installed()
-    """Objects of all providers that are judged together, including this one."""
+    """Objects of all providers that are checked together, including this one."""
 
     @cached_property
     def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
@@ -118,7 +118,10 @@ class Bundle:
 
     @cached_property
     def objects(self) -> tuple[Manifest, ...]:
-        """Return the objects to install: from components files or, without any, from sources."""
+        """Return the objects in the components files or, if there are none, in the sources.
+
+        These are the objects to install.
+        """
         return self.files(Artefact.COMPONENTS) or self.files(Artefact.SOURCE)
 
     @cached_property
@@ -136,7 +139,7 @@ class Bundle:
         return ChainMap(own, self.installed.crds)
 
     def all_of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind: this provider's, followed by the other providers'."""
+        """Return the objects of a kind: this provider's, then the other providers'."""
         own = self.of(kind)
         # By identity, because two providers may ship equal objects, and manifests are not hashable.
         known = {id(manifest) for manifest in own}
@@ -154,7 +157,7 @@ class Bundle:
         return _POOL in roles and "InfraMachine" not in roles
 
     def is_judged(self, crd: Crd) -> bool:
-        """Return whether core uses the kind under the contract being judged."""
+        """Return whether core uses the kind with the contract version being checked."""
         return self.judged is None or crd.judged is not None
 
     def is_pool_machine(self, crd: Crd) -> bool:
@@ -166,7 +169,7 @@ class Bundle:
     def installs(self) -> bool:
         """Return whether the bundle is a complete provider, so that missing parts can be reported.
 
-        A bundle with a Deployment counts as complete.
+        A bundle with a Deployment is considered complete.
         """
         return bool(self.of("Deployment"))
 
@@ -182,7 +185,7 @@ class Bundle:
 
 
 def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
-    """Split manifests into one bundle for each provider.
+    """Split manifests into one bundle per provider.
 
     Each components file forms a bundle with the other release files in its folder.  If there is
     only one components file, its bundle has all manifests.  Without components files, each
@@ -240,7 +243,7 @@ def _config_folder(manifest: Manifest) -> PurePosixPath | None:
 
 
 NONE = "none"
-"""The role of kinds that core never uses."""
+"""The role "none", for kinds that core never uses."""
 _TELLING = {
     "InfraMachine": ("spec.providerID", "status.ready", "status.initialization"),
     "InfraCluster": ("spec.controlPlaneEndpoint", "status.ready", "status.initialization"),
@@ -255,10 +258,10 @@ _TELLING = {
 
 
 def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the role of each CRD's kind, by CRD name.
+    """Return each CRD's role, by CRD name.
 
-    ``given`` holds the user's roles, by kind or CRD name.  A kind is a helper, with the role
-    "none", if its name suggests a role but it has neither a template nor any field of the role.
+    ``given`` holds roles set by the user, by kind or CRD name.  A kind whose name suggests a role
+    but that has neither a template nor any of that role's fields is a helper (role "none").
     """
     kinds = {(crd.group, crd.kind) for crd in bundle.crds}
     roles = {}

@@ -20,7 +20,7 @@ INT_OR_STRING = "x-kubernetes-int-or-string"
 def find_field(schema: Schema, path: str) -> Schema | None:
     """Return the schema for the field at a dotted path, or None if the field is not declared.
 
-    ``[]`` after a name stands for the items of a list, ``{}`` for the values of a map.
+    In the path, ``[]`` after a name means the list's items, and ``{}`` the map's values.
     """
     current: Any = schema
     for part in path.split("."):
@@ -67,7 +67,7 @@ _ANY = frozenset({"array", "boolean", "integer", "number", "object", "string"})
 
 
 def read_types(schema: Schema) -> frozenset[str]:
-    """Return the JSON types of the values that a schema accepts.
+    """Return the JSON types of values that a schema accepts.
 
     ``number`` implies ``integer``.  A schema without a type accepts all types.
     """
@@ -123,9 +123,9 @@ _WITHOUT_TEMPLATE = "IPPool"
 
 
 def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -> str:
-    """Guess the role of a kind from its name; return an empty string if it has none.
+    """Guess a kind's role from its name. Return an empty string if it has none.
 
-    ``kinds`` holds the group and kind of every CRD of the provider.
+    ``kinds`` holds (group, kind) for each of the provider's CRDs.
     """
     if group in _CORE_GROUPS or (group, kind) in _CORE_KINDS:
         return ""
@@ -162,7 +162,7 @@ class CrdVersion:
     served: bool
     storage: bool
     schema: Mapping[str, Any]
-    """Value of ``openAPIV3Schema`` for the version."""
+    """The version's ``openAPIV3Schema``."""
     subresources: Mapping[str, Any]
     columns: tuple[str, ...]
     """Names of the printer columns."""
@@ -170,13 +170,13 @@ class CrdVersion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crd:
-    """A CRD, and the role of its kind in Cluster API; the role is empty if the kind has none."""
+    """A CRD and its kind's role in Cluster API; the role is empty if the kind has none."""
 
     manifest: Manifest
     role: str
     versions: tuple[CrdVersion, ...]
     judged: str | None = None
-    """API version that core uses; empty for none, and None for all versions in the labels."""
+    """API version that core uses: empty for none; None if it may be any in the labels."""
 
     @property
     def kind(self) -> str:
@@ -219,8 +219,8 @@ class Crd:
     def schema_path(self, version: str, field: str = "") -> Path:
         """Return the path in the manifest to a version's schema, or to a field in that schema.
 
-        ``field`` is dotted; ``[]`` stands for the items of a list, ``{}`` for the values of a map.
-        The path is empty if the CRD has no such version.
+        ``field`` is dotted; ``[]`` means a list's items, and ``{}`` a map's values.  The result is
+        empty if the CRD has no such version.
         """
         names = [each.name for each in self.versions]
         if version not in names:
@@ -232,15 +232,15 @@ class Crd:
         return path
 
     def labelled(self, label: str) -> tuple[str, ...]:
-        """Return the versions that a contract label lists; ``_`` separates them (GEN-01)."""
+        """Return the versions that a contract label lists, separated by ``_`` (GEN-01)."""
         value = self.labels.get(label)
         return tuple(part for part in value.split("_") if part) if isinstance(value, str) else ()
 
     def versions_of(self, label: str) -> tuple[CrdVersion, ...]:
         """Return the CRD's versions that a contract label lists.
 
-        For a CRD without any contract label, return the storage version, so that problems with its
-        shape are reported too.  If :attr:`judged` is set, return the version that core uses.
+        For a CRD without any contract label, return the storage version, so that problems in its
+        schema are still reported.  If :attr:`judged` is set, return the version that core uses.
         """
         if self.judged is not None:
             return self.used_versions
@@ -288,7 +288,7 @@ def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
 
 
 Problem = tuple[Path, str]
-"""Path to a part of the CRD with the wrong type, and the type that is expected."""
+"""A tuple of the path to a part of the CRD that has the wrong type, and the expected type."""
 _Check = Callable[[Any, Path], Iterable[Problem]]
 _EXACT: dict[_Check, tuple[type, ...]] = {}
 """Types of which each value passes a check of scalars.  Nearly all values have one of them."""

@@ -24,7 +24,7 @@ class TemplateError(ValueError):
 
 
 class TokenKind(StrEnum):
-    """The kind of a token."""
+    """Types of tokens."""
 
     TEXT = "text"
     OPEN = "open"
@@ -48,7 +48,7 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A token and its offset in the template."""
+    """A token, and its offset in the template."""
 
     kind: TokenKind
     text: str
@@ -199,14 +199,14 @@ FUNCTIONS = frozenset((_OF_GO + _OF_SPRIG).split())
 
 @dataclass
 class Cursor:
-    """A cursor in a list of tokens, the last of which is of kind END."""
+    """A position in a list of tokens that ends with a token of kind END."""
 
     tokens: list[Token]
     at: int = 0
 
     @property
     def peek(self) -> Token:
-        """Return the next token without advancing. At the end, that is the token of kind END."""
+        """Return the next token without advancing. At the end, this is the END token."""
         return self.tokens[self.at]
 
     def next(self) -> Token:
@@ -222,12 +222,12 @@ class Cursor:
         return self.peek
 
     def next_solid(self) -> Token:
-        """Return the next token that is not a space, and advance past it."""
+        """Skip spaces, return the next token, and advance past it."""
         self.peek_solid()
         return self.next()
 
     def expect(self, kind: TokenKind, where: str) -> Token:
-        """Return the next token that is not a space, and advance past it.
+        """Skip spaces, return the next token, and advance past it.
 
         Raises TemplateError if the token is of another kind. The error message ends with ``where``.
         """
@@ -270,13 +270,13 @@ class Template:
     """A parsed template that core's webhook would accept."""
 
     variables: frozenset[str]
-    """Names of the top-level variables that the template certainly reads, such as ``builtin``."""
+    """Names of the top-level variables that the template is known to read, such as ``builtin``."""
 
 
 def parse_template(text: str) -> Template:
-    """Parse a template, and return it with the variables that it reads.
+    """Return the parsed template with the variables that it reads.
 
-    Raises TemplateError if core's webhook would refuse it.
+    Raises TemplateError if core's webhook would reject it.
     """
     parser = _Parser(list(read_tokens(text)))
     parser.template()

@@ -1,4 +1,4 @@
-"""Build objects from source manifests as kustomize does, but only as exactly as checks require.
+"""Build objects from source manifests like kustomize, but only as exactly as the checks require.
 
 Applies names, namespaces, labels, images and merge patches, but no JSON patches, generators or
 replacements.  Does not open files: only references to the given manifests are followed.
@@ -21,7 +21,7 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, parse_manife
 # named items are merged by name, and all other lists are replaced.  JSON patches are not applied.
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch, and the objects that it applies to."""
+    """A merge patch, and the objects it applies to."""
 
     document: Mapping[str, Any]
     target: Mapping[str, Any]
@@ -121,8 +121,8 @@ class _Copy(NamedTuple):
 def build(manifests: Sequence[Manifest], left_out: Collection[str] = ()) -> tuple[Manifest, ...]:
     """Build all kustomizations among the manifests. Objects outside of them stay unchanged.
 
-    ``left_out`` has folders of root kustomizations; these and the files that only they name are
-    left out.
+    ``left_out`` lists folders of root kustomizations to leave out, along with the files that no
+    other kustomization names.
 
     Each file is built once, by the root kustomization that reaches the most files.  As in
     kustomize, a file in a kustomization's folder is left out if no kustomization names it.
@@ -142,7 +142,7 @@ def build(manifests: Sequence[Manifest], left_out: Collection[str] = ()) -> tupl
 
 
 class Kustomizations:
-    """The kustomizations among the given manifests, and the files that they name."""
+    """The kustomizations among the given manifests, and the files they name."""
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.done: set[str] = set()
@@ -198,9 +198,9 @@ class Kustomizations:
         """Return the objects that a kustomization builds, directly or through others that it names.
 
         Files in :attr:`done` are left out, because another root has built them.  A kustomization
-        that several others name is built once, and each of them transforms copies of its objects,
-        at most :data:`MAX_COPIES` of each object.  If a kustomization names itself through others,
-        which kustomize refuses, the cycle adds nothing.
+        that is named by several others is built once, and each of these transforms copies of its
+        objects, at most :data:`MAX_COPIES` per object.  If a kustomization names itself through
+        others, which kustomize rejects, the cycle adds nothing.
         """
         built: dict[str, list[_Copy]] = {}
         for below in self.list_below(folder):
@@ -208,9 +208,9 @@ class Kustomizations:
         return [each.manifest for each in built[folder]]
 
     def list_below(self, folder: str) -> list[str]:
-        """Return the folders of the kustomizations that ``folder`` reaches, inner before outer.
+        """Return the folders of kustomizations that ``folder`` reaches, inner ones first.
 
-        ``folder`` itself is the last one.
+        ``folder`` itself comes last.
         """
         # Without recursion, because a chain of folders can be longer than Python's stack.
         found, seen = [], {folder}

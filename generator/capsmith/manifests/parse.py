@@ -1,4 +1,4 @@
-"""Parse YAML files with several documents into :class:`Manifest` objects.
+"""Parse multi-document YAML files into :class:`Manifest` objects.
 
 Also determines which values come from clusterctl variables.  Broken or hostile input is reported as
 findings.  Opens no files.
@@ -23,7 +23,7 @@ MAX_CHARACTERS = 16 * 1024 * 1024
 MAX_NODES = 2_000_000
 """Maximum size of a document with its aliases expanded, in YAML nodes."""
 MAX_DEPTH = 200
-"""Maximum nesting of a document, because libyaml's recursive composer crashes on deeper ones."""
+"""Maximum nesting depth of a document. libyaml's recursive composer crashes on deeper documents."""
 _STRUCTURE = re.compile(r"^[ \t?:-]{100}", re.MULTILINE)
 _STRING, _LIST, _MAP = (f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))
 _DOCUMENT_START = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
@@ -66,10 +66,10 @@ class Manifest:
 
     file: str
     line: int
-    """Line of the file, starting at 1, at which the document begins."""
+    """Line of the file at which the document begins (1-based)."""
     document: Mapping[str, Any]
     text: str = ""
-    """Content of the whole file before variables were replaced."""
+    """Content of the whole file before variables are replaced."""
 
     @property
     def location(self) -> Location:
@@ -78,12 +78,12 @@ class Manifest:
 
     @property
     def base_name(self) -> str:
-        """Return the name of the file without folders."""
+        """Return the file's name without its folders."""
         return self.file.replace("\\", "/").rpartition("/")[2]
 
     @property
     def kind(self) -> str:
-        """Return the kind, or an empty string."""
+        """Return the kind; empty if missing."""
         value = self.document.get("kind")
         return value if isinstance(value, str) else ""
 
@@ -94,7 +94,7 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Return ``metadata.name``, or an empty string."""
+        """Return ``metadata.name``; empty if missing."""
         return text_of(self.document, "metadata", "name")
 
     def mapping(self, *path: str) -> Mapping[str, Any]:
@@ -112,7 +112,7 @@ class Manifest:
 def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
     """Parse a YAML file into objects, with findings about documents that cannot be parsed.
 
-    ``text`` is the content of the file, and ``file`` its name in findings.  Finding ids:
+    ``text`` is the file's content, and ``file`` its name in findings.  Finding ids:
     ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
     """
     if len(text) > MAX_CHARACTERS:
@@ -282,7 +282,8 @@ def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:
 
 
 SAMPLE = "capsmith-sample"
-"""Placeholder for a variable with an unknown value. Strings that contain it match any schema."""
+"""Placeholder for a variable whose value is unknown. A string that contains it matches any
+schema."""
 _KEPT = 4
 
 
@@ -294,9 +295,9 @@ def has_variable(text: str) -> bool:
 def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
     """Return whether variables let a user change the value at ``path``, or one of its entries.
 
-    With ``is_deep``, values at any depth below ``path`` count too.  Variables without a default are
-    replaced with samples before an object is judged, so this function reads the original source. If
-    the source is not valid YAML, any value may vary.
+    If ``is_deep`` is true, values at any depth below ``path`` count, too.  Variables without a
+    default are replaced with samples before an object is checked, so this function reads the
+    original source. If the source is not valid YAML, any value may vary.
     """
     if "$" not in manifest.text:
         return False

@@ -17,7 +17,7 @@ _UNKNOWN = re.compile(rf"{re.escape(SAMPLE)}|\$\{{\w+\}}")
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """The ServiceAccount of another provider's manager."""
+    """The ServiceAccount that another provider's manager runs as."""
 
     namespace: str
     name: str
@@ -29,7 +29,7 @@ class ServiceAccount:
 
     @property
     def groups(self) -> frozenset[str]:
-        """Return the groups to which the API server assigns the account."""
+        """Return the groups that the API server assigns to the account."""
         own = f"system:serviceaccounts:{self.namespace}"
         return frozenset({own, "system:serviceaccounts", "system:authenticated"})
 
@@ -37,8 +37,8 @@ class ServiceAccount:
 def is_subject(account: ServiceAccount, subject: Any, installed_in: str) -> bool:
     """Return whether a binding's subject is ``account`` or one of the account's groups.
 
-    ``installed_in`` is the provider's namespace, which clusterctl writes into the ServiceAccounts
-    of bindings.  If it is empty, their namespaces stay unchanged.  Source: fixTargetNamespace in
+    ``installed_in`` is the provider's namespace, which clusterctl writes into bindings'
+    ServiceAccounts.  If it is empty, their namespaces stay unchanged.  Source: fixTargetNamespace:
     https://github.com/kubernetes-sigs/cluster-api/blob/v1.14.2/cmd/clusterctl/client/repository/components.go
     """
     name = text_of(subject, "name")
@@ -71,7 +71,7 @@ ACCOUNT = (*POD, "serviceAccountName")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A rule of a Role or ClusterRole. With the default values it grants everything."""
+    """A rule in a Role or ClusterRole. With the default values it grants everything."""
 
     groups: tuple[str, ...] = ("*",)
     resources: tuple[str, ...] = ("*",)
@@ -80,7 +80,7 @@ class Grant:
     """Names of the objects that the rule applies to; empty if it applies to all objects."""
 
     def covers(self, group: str, resource: str, verb: str) -> bool:
-        """Return whether the rule allows ``verb`` on ``resource``, possibly a subresource."""
+        """Return whether the rule allows ``verb`` on ``resource``, which may be a subresource."""
         whole, _, sub = resource.partition("/")
         # RBAC has two wildcards for subresources; `machines` alone does not cover
         # `machines/status`.
@@ -129,7 +129,7 @@ def find_aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
 
 
 def find_managers(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
-    """Return the Deployments that run a manager, recognised by a container's name (CC-28)."""
+    """Return the Deployments that run a manager, recognised by the container's name (CC-28)."""
     return tuple(
         deployment
         for deployment in bundle.of("Deployment")
@@ -143,7 +143,7 @@ def containers(deployment: Manifest) -> list[Any]:
 
 
 def list_arguments(deployment: Manifest) -> list[str]:
-    """Return the commands and arguments of all containers in a Deployment as one list."""
+    """Return the commands and arguments of all the Deployment's containers as one list."""
     return [
         str(argument)
         for container in containers(deployment)
@@ -163,7 +163,7 @@ def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ..
 
 
 def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
-    """Yield the rules that a binding grants to its subjects, including rules of aggregated roles.
+    """Yield the rules that a binding grants to its subjects, including rules from aggregated roles.
 
     If a ClusterRoleBinding refers to a ClusterRole outside the release, everything is assumed to be
     granted, unless the role is one of Kubernetes' own.

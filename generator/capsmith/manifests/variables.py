@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 MAX_DEPTH = 50
-"""Maximum nesting depth of substitutions, which templates do not reach. clusterctl has no limit."""
+"""Maximum nesting depth of substitutions. No template reaches it; clusterctl has no limit."""
 
 # Early releases of clusterctl took blanks around the name, so it still rewrites them.
 _LEGACY = re.compile(r"\$\{(?:\s+[\w$]+\s*|[\w$]+\s+)\}", re.ASCII)
@@ -33,8 +33,7 @@ class Substitution(NamedTuple):
 
     name: str
     operator: str
-    """Operator, such as ``:=``. Empty for the plain value, and ``#`` without arguments for its
-    length."""
+    """Operator such as ``:=``; empty for the plain value, and ``#`` alone for its length."""
     arguments: tuple[str | Substitution, ...]
     start: int
     end: int
@@ -42,7 +41,7 @@ class Substitution(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Return whether the arguments are the default that clusterctl uses for an empty value."""
+        """Return whether the arguments are the default for an empty value."""
         return _DEFAULT.fullmatch(self.operator) is not None
 
     @property
@@ -52,7 +51,7 @@ class Substitution(NamedTuple):
 
     @property
     def has_default(self) -> bool:
-        """Return whether there is a default that is not empty."""
+        """Return whether there is a nonempty default."""
         return self.is_default and bool(self.arguments)
 
     @property
@@ -65,7 +64,7 @@ class Substitution(NamedTuple):
 
 
 class RefusedForm(NamedTuple):
-    """An invalid substitution, which makes clusterctl refuse the whole file."""
+    """An invalid substitution, which makes clusterctl reject the whole file."""
 
     start: int
     end: int
@@ -81,7 +80,7 @@ class _BadSubstitution(Exception):
 
 
 def remove_blanks(text: str) -> str:
-    """Return ``text`` with ``${ NAME }`` replaced by ``${NAME}``, which has the same meaning."""
+    """Return ``text`` with ``${ NAME }`` replaced by ``${NAME}``, which means the same."""
     return _LEGACY.sub(lambda found: _BLANK.sub("", found.group()), text)
 
 
@@ -364,12 +363,12 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class Trouble(StrEnum):
-    """The reason why a variable probably does not work as the author of the file expects."""
+    """The reason why a variable probably does not work as the file's author expects."""
 
     SYNTAX = "syntax"
-    """The substitution is invalid, so clusterctl refuses the whole file."""
+    """The substitution is invalid, so clusterctl rejects the whole file."""
     EMPTY = "empty"
-    """The default is empty (``${A:=}``), so the variable is required nevertheless."""
+    """The default is empty (``${A:=}``), so clusterctl still requires a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,11 +378,11 @@ class Variable:
     text: str
     name: str
     default: str | None
-    """Default as written, including nested variables; None if there is no default."""
+    """Default as written, including nested variables, or None if there is none."""
     line: int
-    """Line number, starting at 1."""
+    """Line number (1-based)."""
     commented: bool
-    """Whether the variable is in a YAML comment, where clusterctl replaces it too."""
+    """Whether the variable is in a YAML comment. clusterctl replaces variables there, too."""
     trouble: Trouble | None = None
     is_required: bool = False
     """Whether clusterctl requires a value if this is the first occurrence in the file."""
@@ -393,7 +392,7 @@ class Variable:
 
 
 def scan(text: str) -> tuple[Variable, ...]:
-    """Return the occurrences of variables in ``text`` in order.
+    """Return the occurrences of variables in ``text``, in order.
 
     Nested variables are not returned separately, but listed in :attr:`Variable.inner`.
     """
@@ -414,7 +413,7 @@ def scan(text: str) -> tuple[Variable, ...]:
 
 
 def find_required(variables: Iterable[Variable]) -> frozenset[str]:
-    """Return the names of required variables: their first occurrence in the file has no default."""
+    """Return the names of required variables: those whose first occurrence has no default."""
     first: dict[str, bool] = {}
     for variable in variables:
         if variable.trouble is not Trouble.SYNTAX:
@@ -426,7 +425,7 @@ def find_required(variables: Iterable[Variable]) -> frozenset[str]:
 def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
     """Replace the variables in ``text`` with their values or defaults, as clusterctl does.
 
-    Variables that have neither, and substitutions that clusterctl refuses, stay as they are.
+    Variables that have neither, and substitutions that clusterctl rejects, stay unchanged.
     """
     if "$" not in text:
         return text
@@ -465,7 +464,7 @@ def _variable(text: str, piece: Substitution | RefusedForm, line: int, commented
 
 
 class CommentFinder:
-    """A finder of YAML comments that reads each character of a string only once.
+    """Finds YAML comments, reading each character of a string only once.
 
     Positions must be passed in ascending order.
     """

@@ -1,4 +1,4 @@
-"""Read the Deployments and other workloads of a release: Pods, containers, and mounts."""
+"""Read a release's Deployments and other workloads: Pods, containers, and mounts."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ _POD = ("spec", "template", "spec")
 
 
 class Mount(NamedTuple):
-    """A Secret or ConfigMap that the Pods of a workload need in order to start."""
+    """A Secret or ConfigMap that a workload's Pods need in order to start."""
 
     kind: str
     name: str
 
 
 def list_workloads(bundle: Bundle) -> tuple[Manifest, ...]:
-    """Return the objects of a release that start Pods and keep them running."""
+    """Return a release's objects that start Pods and keep them running."""
     return bundle.of(*_KINDS)
 
 
 def is_selected(workload: Manifest, selector: Mapping[str, Any]) -> bool:
-    """Return whether a selector matches the Pods of a workload."""
+    """Return whether a selector matches a workload's Pods."""
     labels = workload.mapping("spec", "template", "metadata", "labels")
     return all(labels.get(key) == value for key, value in selector.items())
 
 
 def list_containers(workload: Manifest) -> list[Any]:
-    """Return the containers of a workload's Pods, without init containers."""
+    """Return the containers in a workload's Pods, without init containers."""
     return workload.listing(*_POD, "containers")
 
 
 def list_mounts(workload: Manifest) -> Iterator[Mount]:
-    """Yield the Secrets and ConfigMaps that the Pods of a workload need in order to start."""
+    """Yield the Secrets and ConfigMaps that a workload's Pods need in order to start."""
     for volume in workload.listing(*_POD, "volumes"):
         parts = [volume, *list_of(volume, "projected", "sources")]
         for part in parts:
@@ -55,7 +55,7 @@ def list_mounts(workload: Manifest) -> Iterator[Mount]:
 
 
 def list_missing_volumes(workload: Manifest) -> tuple[str, ...]:
-    """Return the names of volumes that containers mount but the workload's Pods lack."""
+    """Return the names of volumes that a workload's containers mount but its Pods do not define."""
     declared = {text_of(each, "name") for each in workload.listing(*_POD, "volumes")}
     declared |= {
         text_of(each, "metadata", "name")

@@ -37,7 +37,7 @@ from capsmith.tree import FileTree, GeneratedFile, Owner, is_text_of
 
 
 class Reason(StrEnum):
-    """The reason for a decision, if the outcome alone does not show it."""
+    """The reason for a decision, if it is not clear from the outcome."""
 
     NONE = ""
     EDITED = "edited"
@@ -45,11 +45,11 @@ class Reason(StrEnum):
     TAKEN_BACK = "taken back"
     """An edited file is replaced because of --force."""
     FOREIGN = "foreign"
-    """The path has a file that capsmith did not write."""
+    """There is a file at the path that capsmith did not write."""
     WAS_YOURS = "was yours"
-    """An edited file that was the author's or shared is now a generated file."""
+    """An edited file that was shared or the author's is now a generated file."""
     NOW_SHARED = "now shared"
-    """A file that was the author's is now shared, so capsmith will update it."""
+    """A file that belonged to the author is now shared, so capsmith will update it."""
     NOT_TEXT = "not text"
     """A shared file cannot be merged, because it is not text."""
     LEFT_OVER = "left over"
@@ -59,7 +59,7 @@ class Reason(StrEnum):
     MINE_LEFT_OVER = "mine left over"
     """A file that the author took over is no longer generated."""
     ADOPTED = "adopted"
-    """The author already has a file at the path of a new scaffold."""
+    """The author already has a file at a new scaffold's path."""
     BEHIND = "behind"
     """The author took over a file, and capsmith has new content for it."""
     SCAFFOLD_BEHIND = "scaffold behind"
@@ -80,15 +80,15 @@ class Decision(NamedTuple):
     outcome: Outcome
     reason: Reason = Reason.NONE
     content: bytes | None = None
-    """New content of the file; None to keep the file unchanged."""
+    """New file content; None to keep the file unchanged."""
     executable: bool | None = None
-    """Whether to make the file executable; None keeps the permissions."""
+    """Whether to make the file executable; None to keep the permissions."""
     conflicts: tuple[int, ...] = ()
-    """Line numbers in ``content``, starting at 1, where conflicts begin."""
+    """Line numbers in ``content`` where conflicts begin (1-based)."""
 
 
 class OnDisk(NamedTuple):
-    """The contents of files that exist, and the merge bases of merged files, by path."""
+    """The contents of existing files, and the merge bases of merged files, by path."""
 
     files: Mapping[str, bytes]
     base: Mapping[str, bytes]
@@ -111,12 +111,12 @@ class MergeOptions(NamedTuple):
 def decide(
     incoming: FileTree, disk: OnDisk, lock: Lock | None, options: MergeOptions
 ) -> tuple[Decision, ...]:
-    """Return a decision for each path of ``incoming`` and each leftover file, sorted by path.
+    """Return a decision for each path in ``incoming`` and each leftover file, sorted by path.
 
-    ``disk`` holds the existing files of ``incoming`` and ``lock``; ``lock`` is None on the first
-    run. A file that the author edited is replaced only if ``options`` allows it.  A deleted
+    ``disk`` holds the existing files listed in ``incoming`` and ``lock``; ``lock`` is None on the
+    first run. A file that the author edited is replaced only if ``options`` allows it.  A deleted
     scaffold or shared file stays deleted.  A generated file is removed only if the lock lists it
-    and its digest still matches.  Raises UnreadableInput if the base of a merge is missing or
+    and its digest still matches.  Raises UnreadableInput if a merge base is missing or has been
     altered.
     """
     locked = lock.files if lock is not None else {}
@@ -172,7 +172,7 @@ def settle(
 def record_kept_scaffolds(
     decisions: Iterable[Decision], incoming: FileTree, disk: OnDisk, lock: Lock | None
 ) -> dict[str, LockedFile]:
-    """Return the entries in the next lock for scaffolds that this run keeps, by path.
+    """Return the next lock's entries for scaffolds that this run keeps, by path.
 
     ``digest`` still identifies the content that the author started from.  ``offered`` records the
     content that this run reports, so that each new content is reported only once.

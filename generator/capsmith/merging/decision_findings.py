@@ -116,7 +116,7 @@ _FINDINGS = {
 
 
 def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Finding, ...]:
-    """Return findings about ``decisions``; ``tree`` is the tree that the update generates."""
+    """Return findings about ``decisions``. ``tree`` is the tree that the update generates."""
     decisions = tuple(decisions)
     found = [
         _located(_FINDINGS[decision.reason], decision.path)
@@ -145,7 +145,7 @@ def report_not_restored(path: str) -> Finding:
 
 
 def report_not_takeable(path: str) -> Finding:
-    """Return the finding for a file that cannot be taken over: capsmith does not manage it."""
+    """Return the finding for a file that capsmith does not manage, so it cannot be taken over."""
     return Finding(
         "mine-already",
         "capsmith does not manage this file, so there is nothing to take over",
@@ -155,7 +155,7 @@ def report_not_takeable(path: str) -> Finding:
 
 
 def report_not_returnable(path: str) -> Finding:
-    """Return the finding for a file that cannot be handed back, because it was never taken over."""
+    """Return the finding for a file that cannot be handed back because it was never taken over."""
     return Finding(
         "mine-not",
         "you did not take over this file, so there is nothing to hand back",
@@ -165,7 +165,7 @@ def report_not_returnable(path: str) -> Finding:
 
 
 def select_refused(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-    """Return the refusals, which prevent the whole plan from being applied."""
+    """Return the refusals, any of which prevents the whole plan from being applied."""
     return tuple(each for each in decisions if each.outcome is Outcome.REFUSED)
 
 
@@ -215,8 +215,8 @@ def _located(finding: Finding, path: str) -> Finding:
 def diff_contents(path: str, before: bytes | None, after: bytes | None) -> str:
     """Return a unified diff between two contents, or an empty string if they are equal.
 
-    For binary contents, return a line that says that they differ.  ``before`` or ``after`` is None
-    if the file does not exist.
+    For binary contents, return a line saying that they differ.  ``before`` or ``after`` is None if
+    the file does not exist.
     """
     if before == after:
         return ""

@@ -1,10 +1,10 @@
-"""``.capsmith/lock.yaml``: the generator's version, and the owner and digest of each file.
+"""``.capsmith/lock.yaml``: the generator's version, and each file's owner and digest.
 
 Only the lock proves that capsmith wrote a file.  A listed file may be replaced or removed while its
 digest matches; every other file is the author's.  The lock therefore changes together with the
-files or not at all.  It is never guessed or repaired, and a run stops if it is unreadable: without
-a lock every file would be unknown, and with a wrong lock edits would be mistaken for generated
-content.
+files or not at all.  Its content is never guessed or repaired, and a run stops if it is unreadable:
+without a lock every file would be unknown, and with a wrong lock edits would be mistaken for
+generated content.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from capsmith.tree import FileTree, Owner, digest
 SPEC_NAME = RelativePath("provider.yaml")
 LOCK_PATH = RelativePath(".capsmith/lock.yaml")
 BASE_FOLDER = RelativePath(".capsmith/base")
-"""Path to the folder of merge bases: the content of each merged file as last generated."""
+"""Path to the folder with merge bases: each merged file's content as last generated."""
 
 _RESERVED = re.compile(r"provider\.yaml|\.capsmith(/(?!provider\.schema\.json$).*)?", re.IGNORECASE)
 """Paths that are never generated or removed: provider.yaml and capsmith's records."""
@@ -58,7 +58,7 @@ class LockedBlueprints(NamedTuple):
 
     digest: str
     folder: str = ""
-    """Path to the overlay as in provider.yaml; empty if the command line named the overlay."""
+    """Path to the overlay as in provider.yaml; empty if it was given on the command line."""
 
 
 class LockedRuntime(NamedTuple):
@@ -68,7 +68,7 @@ class LockedRuntime(NamedTuple):
     mode: str
     slices: tuple[str, ...]
     digest: str = ""
-    """Digest of the record of a vendored copy; empty in package mode."""
+    """Digest of a vendored copy's record; empty in package mode."""
     mine: bool = False
     """Whether the vendored copy is the author's fork, which capsmith does not change."""
 
@@ -89,7 +89,7 @@ class Lock(NamedTuple):
     blueprints: LockedBlueprints | None = None
     runtime: LockedRuntime | None = None
     legacy_imports: bool = False
-    """Whether the repository has modules that keep the import paths of capsmith 0.1 working."""
+    """Whether the repository has modules that keep capsmith 0.1's import paths working."""
 
     @classmethod
     def of(
@@ -104,7 +104,7 @@ class Lock(NamedTuple):
         legacy_imports: bool = False,
         kept: Mapping[str, LockedFile] | None = None,
     ) -> Lock:
-        """Create the lock for a newly rendered tree; ``spec`` is the digest of provider.yaml.
+        """Create the lock for a newly rendered tree. ``spec`` is the digest of provider.yaml.
 
         ``kept`` holds the scaffolds whose content on disk differs from the tree.  Files that the
         author took over keep their entries from the ``former`` lock, so that a merge can start from
@@ -127,7 +127,7 @@ class Lock(NamedTuple):
         return self.runtime is not None and self.runtime.mine
 
     def with_record(self, record: str | None, file: str) -> Lock:
-        """Return a copy with an entry for each vendored file, with digests from ``record``.
+        """Return a copy with an entry for each vendored file, using the digests in ``record``.
 
         The lock itself has one entry for the whole vendored runtime, with the digest of its record,
         so that an update of some 200 files is one line in a review.  Raises UnreadableInput, which
@@ -153,10 +153,10 @@ class Lock(NamedTuple):
         return self._replace(files={**self.files, **vendored})
 
     def hand_over(self, taken: Container[str], given_back: Container[str]) -> Lock:
-        """Return a copy in which the author has taken over, or handed back, the named files.
+        """Return a copy in which the named files are marked as taken over or handed back.
 
-        Paths that the lock does not list are ignored.  The folder of the vendored runtime stands
-        for all of its files.
+        Paths that the lock does not list are ignored.  The vendored runtime's folder represents all
+        of its files.
         """
 
         def is_mine(path: str, before: bool) -> bool:
@@ -188,15 +188,15 @@ class Lock(NamedTuple):
         return self.mine | self.scaffolds
 
     def is_older_than(self, version: str) -> bool:
-        """Return whether a release before ``version`` wrote the lock."""
+        """Return whether the lock was written by a release before ``version``."""
         return _release(self.generator) < _release(version)
 
     def is_newer_than(self, version: str) -> bool:
-        """Return whether a release after ``version`` wrote the lock."""
+        """Return whether the lock was written by a release after ``version``."""
         return _release(self.generator) > _release(version)
 
     def dump(self) -> str:
-        """Return the content of the lock file. Equal locks have equal content."""
+        """Return the lock file's content. Equal locks have equal content."""
         overlay = self.blueprints
         document = {
             "capsmith": self.generator,
@@ -220,9 +220,9 @@ class Lock(NamedTuple):
 
     @classmethod
     def load(cls, text: str, file: str) -> Lock:
-        """Parse a lock file; ``file`` is the name to use in errors.
+        """Parse a lock file. ``file`` is the name to use in errors.
 
-        Raises UnreadableInput if ``text`` is not a valid lock, because a lock must not be guessed.
+        Raises UnreadableInput if ``text`` is not a valid lock; its content is never guessed.
         """
         if _CONFLICT.search(text):
             raise UnreadableInput(

@@ -21,8 +21,8 @@ def find_dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, 
     """Return warnings about release series that ``before`` lists and ``tree`` lacks.
 
     clusterctl can neither install nor upgrade from a release whose series is not listed (CC-08).
-    The series of former contracts also show which labels earlier releases left in CRDs (GEN-06).
-    ``before`` is the previous content of metadata.yaml, or None.
+    The series with former contract versions also show which labels earlier releases left in CRDs
+    (GEN-06). ``before`` is the previous content of metadata.yaml, or None.
     """
     if METADATA_PATH not in tree:
         return ()
@@ -73,8 +73,8 @@ def find_changed_components(
 ) -> tuple[Finding, ...]:
     """Return warnings about sections that were combined or separated since the lock was written.
 
-    The CRDs of such a section get a different provider label.  clusterctl cannot change a
-    provider's type in an upgrade, so users must uninstall and reinstall the provider (CC-51).
+    Such a section's CRDs get a different provider label.  clusterctl cannot change a provider's
+    type in an upgrade, so users must uninstall and reinstall the provider (CC-51).
     """
     if lock is None:
         return ()

@@ -22,14 +22,14 @@ _SIZE = 7
 
 
 class ConflictStyle(StrEnum):
-    """The content of conflict markers: both sides, and optionally the original."""
+    """What conflict markers contain: both sides, and optionally the original."""
 
     MERGE = "merge"
     DIFF3 = "diff3"
 
 
 class ConflictLabels(NamedTuple):
-    """The labels of the two sides and the original in conflict markers."""
+    """The labels in conflict markers for the two sides and the original."""
 
     ours: str
     base: str
@@ -37,7 +37,7 @@ class ConflictLabels(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """A merged file, and the line numbers, starting at 1, where conflicts begin."""
+    """A merged file, and the 1-based line numbers where conflicts begin."""
 
     content: bytes
     conflicts: tuple[int, ...]
@@ -49,8 +49,8 @@ def merge_shared(
     r"""Return ``ours`` with the changes from ``base`` to ``theirs``, or None if ``ours`` is binary.
 
     ``ours`` is the author's file.  ``base`` and ``theirs`` are capsmith's last and new content:
-    UTF-8 without a byte order mark, with ``\n`` line endings.  ``style`` determines the content of
-    conflict markers, and ``names`` their labels.
+    UTF-8 without a byte order mark, with ``\n`` line endings.  ``style`` determines what conflict
+    markers contain, and ``names`` their labels.
     """
     # Imported only to merge, because a first run has nothing to merge.
     from capsmith.merging.three_way import Conflict, merge
@@ -79,10 +79,10 @@ def merge_shared(
 def find_conflict_markers(
     content: bytes, names: ConflictLabels, genuine: Iterable[bytes]
 ) -> tuple[int, ...]:
-    """Return the line numbers, starting at 1, of the conflict markers in ``content``.
+    """Return the 1-based line numbers of the conflict markers in ``content``.
 
-    ``names`` are the labels of the markers.  ``genuine`` holds the contents that were merged: if
-    any of them has a bare ``=======``, such a line does not count as a marker.
+    ``names`` are the markers' labels.  ``genuine`` holds the contents that were merged: if any of
+    them has a bare ``=======``, such a line does not count as a marker.
     """
     # The author may also have lines that consist of `=======`, for example below a Markdown title.
     marks = {_marker("<", names.ours), _marker("|", names.base), _marker(">", names.theirs)}

@@ -1,8 +1,8 @@
 """A three-way merge of lines, like diff3, independent of files, encodings and conflict markers.
 
-The base is compared with each side.  Hunks of the two sides that overlap or touch form one region
+The base is compared with each side.  Hunks from the two sides that overlap or touch form one region
 of the base.  Each region is settled as a whole, and the lines between regions are common to all
-three.  Every line of the result therefore comes from the base or a side, and no change is dropped:
+three.  Every line in the result therefore comes from the base or a side, and no change is dropped:
 it is in the result or in a :class:`Conflict`.
 
 Existing libraries are not suitable: merge3 is under the GPL, and three-merge works on characters,
@@ -28,7 +28,7 @@ more often."""
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """Lines without a conflict."""
+    """Lines that are not in conflict."""
 
     lines: Lines
 
@@ -95,8 +95,8 @@ def merge(
     """Return ``base`` with the changes from ``ours`` and ``theirs``, as chunks in order.
 
     Changes without a common line between them count as one.  A change is a conflict unless both
-    sides agree or one of them left the lines unchanged.  If the same side of every conflict is
-    chosen, all chunks together are a complete file: no line is lost or repeated.
+    sides agree or one of them left the lines unchanged.  If the same side is chosen in every
+    conflict, all chunks together are a complete file: no line is lost or repeated.
     """
     # No hunk crosses the end of a region, because regions are unions of hunks.  So `select` may be
     # called for both sides, even if one of them has no change.

@@ -1,4 +1,4 @@
-"""The state of an update whose conflicts the author has not resolved yet."""
+"""The state of an update whose conflicts the author has not yet resolved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Touched:
     before: str
     after: str
     mode: int
-    """Permission bits that the file had before the update."""
+    """The file's permission bits before the update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +33,26 @@ class Unfinished:
     touched: Mapping[str, Touched]
     records: Mapping[str, str]
     """Digests of the lock and of each base, by path, to record once the conflicts are resolved;
-    empty for a base to remove."""
+    empty for a base to remove.
+    """
 
     @property
     def kept(self) -> frozenset[str]:
-        """Return the digests of all contents that stay stored until the update is finished."""
+        """Return the digests of all contents that are stored until the update is finished."""
         digests = {*self.records.values(), *(file.before for file in self.touched.values())}
         return frozenset(digests - {""})
 
     def dump(self) -> str:
-        """Return the content of the state file."""
+        """Return the state file's content."""
         # json would write a named tuple as a list.
         document = asdict(self) | {"names": self.names._asdict()}
         return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
     @classmethod
     def load(cls, text: str, file: str) -> Unfinished:
-        """Parse a state file; ``file`` is the name to use in errors.
+        """Parse a state file. ``file`` is the name to use in errors.
 
-        Raises UnreadableInput if capsmith did not write it.
+        Raises UnreadableInput if the file was not written by capsmith.
         """
         try:
             document = json.loads(text)

@@ -1,1 +1,1 @@
-"""Content generated from a provider: CRDs, permissions, Python classes, documentation."""
+"""Content generated for a provider: CRDs, permissions, Python classes, documentation."""

@@ -1,4 +1,4 @@
-"""Data for users of clusterctl: the URLs of releases, and the variables of cluster templates."""
+"""Data for clusterctl users: release URLs, and the variables in cluster templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IN_TEMPLATES = (
 
 
 class Hosting(StrEnum):
-    """Kinds of release hosts that clusterctl distinguishes (CC-56, CC-60)."""
+    """Types of release hosts that clusterctl distinguishes (CC-56, CC-60)."""
 
     GITHUB = "github"
     GITLAB = "gitlab"
@@ -41,13 +41,13 @@ class TemplateVariable(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Return the author's description of the field, or its name and kind if there is none."""
+        """Return the author's description of the field, or else the field's name and kind."""
         words = f"{self.field.name} of {self.resource.kind}"
         return str(self.field.schema.get("description", words))
 
 
 def identify_hosting(repository: str) -> Hosting:
-    """Return the kind of host, which determines how clusterctl downloads releases."""
+    """Return the type of host, which determines how clusterctl downloads releases."""
     host = urlsplit(repository).netloc
     if host == "github.com":
         return Hosting.GITHUB
@@ -55,10 +55,10 @@ def identify_hosting(repository: str) -> Hosting:
 
 
 def release_url(provider: Provider, component: Component) -> SafeText:
-    """Return the ``url`` for the component in clusterctl's configuration (CC-56, CC-60).
+    """Return the component's ``url`` for clusterctl's configuration (CC-56, CC-60).
 
     On GitHub, the URL refers to the latest release, and on GitLab to the first release of the
-    newest series.  For any other host, it is a path that stands for a local folder.
+    newest series.  For any other host, it is a placeholder for a local folder's path.
     """
     release = provider.releases[0]
     version = f"v{release.major}.{release.minor}.0"
@@ -92,7 +92,7 @@ def build_template_variable(field: Field, resource: Resource) -> TemplateVariabl
 
 
 def list_template_variables(provider: Provider) -> Iterator[TemplateVariable]:
-    """Yield the variables that users of the cluster templates set, in the order of kinds."""
+    """Yield the variables that users of the cluster templates set, ordered by kind."""
     for resource in provider.resources:
         for field in resource.spec_fields if resource.role in _IN_TEMPLATES else ():
             variable = build_template_variable(field, resource) if field.required else None

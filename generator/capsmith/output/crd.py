@@ -1,7 +1,7 @@
 """Convert resources to CustomResourceDefinitions, as plain data.
 
-The author's fields and the contract's fields form one structural schema.  Each version follows the
-contract of its :class:`ApiVersion`.
+The author's fields and the contract's fields form one structural schema.  Each API version follows
+the contract version of its :class:`ApiVersion`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def build_object_schema(
 
 
 def set_list_types(schema: Schema) -> dict[str, Any]:
-    """Return ``schema`` with a list type for every list that has none: ``atomic`` (CRD-12)."""
+    """Return ``schema`` with the list type ``atomic`` for every list that has no type (CRD-12)."""
     result = _mapped(schema, set_list_types)
     if result.get("type") == "array":
         result.setdefault("x-kubernetes-list-type", "atomic")
@@ -77,7 +77,7 @@ _CLUSTER_SCOPED = {Role.RESOURCE: "move"}
 
 
 def build_contract_labels(resource: Resource) -> dict[str, str]:
-    """Return the contract labels; each value joins served versions with ``_`` (GEN-01, GEN-02)."""
+    """Return the contract labels. Each value joins served versions with ``_`` (GEN-01, GEN-02)."""
     labels: dict[str, list[str]] = {}
     for version in resource.versions:
         if version.served:
@@ -90,8 +90,8 @@ def build_labels(
 ) -> dict[str, str]:
     """Return all labels for a CRD (GEN-01, CC-26, MV-03).
 
-    The contract label is empty for each contract in ``former``, which the provider no longer
-    follows.
+    For each contract version in ``former``, which the provider no longer supports, the contract
+    label is empty.
     """
     # When clusterctl merges a CRD, a label that is left out stays, and would list a version that
     # another label also lists, or that does not exist (GEN-06).  Core treats an empty label as a
@@ -112,9 +112,9 @@ _BELOW = frozenset({"infrastructureRef", "after"})
 
 
 def make_optional(fields: Iterable[ContractField]) -> list[ContractField]:
-    """Return the fields for a control plane's template, in which none is required (CP-28).
+    """Return the fields for a control plane's template; none of them is required (CP-28).
 
-    Fields that core's topology controller sets are left out, including nested fields.
+    Fields that core's topology controller sets are left out, even if they are nested.
     """
     return [
         field._replace(schema=_without_topology(field.schema), required=False)
@@ -154,12 +154,12 @@ def build_crd(
 ) -> dict[str, Any]:
     """Return the CustomResourceDefinition for ``resource``.
 
-    ``former`` lists the contracts that the provider no longer follows.  The CRD has the contract
-    labels (GEN-01), the provider label (CC-26) and, for kinds that clusterctl would otherwise not
-    move, a label that makes clusterctl move them (MV-03, IP-11).  If releases have had versions of
-    different shapes, the CRD refers to the manager's conversion webhook (CRD-15).  If such a CRD
-    has several versions, it also has the annotation that makes cert-manager inject the CA
-    certificate (CC-30).
+    ``former`` lists the contract versions that the provider no longer supports.  The CRD has the
+    contract labels (GEN-01), the provider label (CC-26) and, for kinds that clusterctl would
+    otherwise not move, a label that makes clusterctl move them (MV-03, IP-11).  If releases have
+    had versions with different schemas, the CRD refers to the manager's conversion webhook
+    (CRD-15).  If such a CRD has several versions, it also has the annotation that makes
+    cert-manager inject the CA certificate (CC-30).
     """
     metadata: dict[str, Any] = {"name": str(resource.crd_name)}
     # The API server calls the webhook only over TLS, and cert-manager's CA injector writes the CA
@@ -184,7 +184,7 @@ def build_crd(
 def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
     """Return whether the manager must convert the kind's objects between versions.
 
-    ``former`` lists the contracts that the provider no longer follows.
+    ``former`` lists the contract versions that the provider no longer supports.
     """
     return len(resource.versions) > 1 and _names_webhook(resource, former)
 
@@ -192,9 +192,9 @@ def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
 def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     """Return the schema for ``spec`` or, for a template, the schema for ``spec.template.spec``.
 
-    A template repeats its kind's fields with two exceptions.  Fields that only a controller can
-    know are optional (TP-08).  Transition rules are left out unless the author keeps them, because
-    the dry run of a ClusterClass could not satisfy them (IM-14); an admission policy keeps
+    A template has the same fields as its kind, with two exceptions.  Fields that only a controller
+    can set are optional (TP-08).  Transition rules are left out unless the author keeps them,
+    because a ClusterClass dry run could not satisfy them (IM-14); an admission policy keeps
     templates immutable instead.
     """
     resource = select_version(resource, version)
@@ -243,7 +243,7 @@ def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
 
 
 def build_status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
-    """Return the schema for ``status``, or None if the kind has no status, as with most templates.
+    """Return the schema for ``status``, or None if the kind has no status, like most templates.
 
     Templates have ``status: {}`` in ``schemas/contracts/*/types``, except InfraMachineTemplate,
     whose status reports capacity.
@@ -446,10 +446,10 @@ def _chosen(fields: Mapping[str, ContractField], resource: Resource) -> list[Con
 
 
 def select_contract_fields(resource: Resource, part: str) -> list[ContractField]:
-    """Return the contract's fields that the kind has in ``part``, which is ``spec`` or ``status``.
+    """Return the contract fields in ``part`` (``spec`` or ``status``) that the kind has.
 
-    The fields depend on the kind's features and on the contract of its storage version.  They have
-    the contract's schemas, not the author's.
+    The fields depend on the kind's features and on its storage version's contract.  They have the
+    contract's schemas, not the author's.
     """
     shape = _shape(resource, resource.storage_version)
     return _chosen(shape.spec if part == "spec" else shape.status, resource)
@@ -474,4 +474,4 @@ ZEROS: Final = {
     **{"string": "", "boolean": False, "integer": 0, "number": 0},
     **{"array": [], "object": {}},
 }
-"""Zero values, by JSON type, that the manager writes to required status fields."""
+"""Zero value for each JSON type. The manager writes them to required status fields."""

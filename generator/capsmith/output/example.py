@@ -38,7 +38,7 @@ FORMATS: Mapping[str, str] = {
     "uuid4": "9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",
     "uuid5": "9c2a4f5e-8d1b-5b7a-9a54-0d9a9d1c2f11",
 }
-"""Example values by string format of structural schemas."""
+"""Example values by the string format used in structural schemas."""
 NAMES: Mapping[str, str] = {"image": "ubuntu-24.04"}
 """Example values by field name, for fields whose schema gives no hint."""
 _WORD = "example"
@@ -78,9 +78,9 @@ def build_example(schema: Schema) -> Any:
 
 
 def fit_example(schema: Schema, value: Any) -> Any:
-    """Return ``value`` adapted to ``schema``: invalid values are replaced with examples.
+    """Return ``value`` adapted to ``schema``, with invalid values replaced by examples.
 
-    In objects, fields that the schema lacks are left out, and required fields are added.
+    In objects, fields missing from the schema are removed, and required fields are added.
     """
     fields = schema.get("properties")
     if not isinstance(value, Mapping) or fields is None:
@@ -96,7 +96,7 @@ def fit_example(schema: Schema, value: Any) -> Any:
 
 
 def build_field_example(field: Field) -> Any:
-    """Return an example for a field, from its schema if possible and otherwise from its name.
+    """Return an example for a field, based on its schema if possible, else on its name.
 
     Names matter because a template with ``image: example`` looks finished but does not boot, while
     a realistic value shows users what to fill in.

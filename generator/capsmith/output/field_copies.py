@@ -1,8 +1,8 @@
-"""Decide which required fields the scaffold of a conversion copies between two API versions.
+"""Decide which required fields a conversion scaffold copies between two API versions.
 
-An object that both versions have under the same name needs no code of the author, even if its types
-differ inside: optional fields that the other version lacks are left out.  A list, map or object
-that one version requires is empty if the other version has none.
+An object with the same name in both versions needs no author code, even if its types differ inside:
+optional fields that the other version lacks are left out.  A list, map or object that one version
+requires is empty if the other version does not have it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _LENGTHS = ("minItems", "minProperties")
 
 
 class CopiedField(NamedTuple):
-    """A field that a conversion function fills from the other version, as source code."""
+    """A field that a conversion function fills in, as source code."""
 
     attribute: Identifier
     expression: SafeText
 
 
 class FunctionCopies(NamedTuple):
-    """What the scaffold of a conversion function does."""
+    """What a conversion function's scaffold does."""
 
     missing: tuple[str, ...]
     """Required fields that only the author can fill.  If there are any, nothing is copied."""
@@ -50,7 +50,7 @@ class FunctionCopies(NamedTuple):
 
     @property
     def uses_hub(self) -> bool:
-        """Return whether any field has a class of the storage version."""
+        """Return whether any field's value is an instance of a storage version class."""
         return any(f" {_HUB}." in each.expression for each in self.fields)
 
 
@@ -65,7 +65,7 @@ class _Side(NamedTuple):
 
 
 def list_function_copies(converted: ConvertedVersion) -> dict[str, FunctionCopies]:
-    """Return what the scaffold of each conversion function copies, keyed by function name."""
+    """Return what each conversion function's scaffold copies, keyed by function name."""
     version = {str(each.name): each for each in generate_version_module(converted).classes}
     stored = {str(each.name): each for each in generate_module(converted.resource).classes}
     found = {}

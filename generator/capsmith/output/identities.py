@@ -1,4 +1,4 @@
-"""Find identity kinds, kinds that use identities, and kinds with ids in the infrastructure."""
+"""Find identity kinds, kinds that use identities, and kinds that store infrastructure ids."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 from capsmith.provider.model import Component, Resource, Role
 
 CREDENTIALS: Final = "credentials"
-"""Feature of kinds with a reference to an identity."""
+"""Feature of kinds that refer to an identity."""
 IDENTITY_REF: Final = "identityRef"
-"""Field of the spec that names an identity."""
+"""Spec field that names an identity."""
 _WITH_IDS: Final = (Role.INFRA_CLUSTER, Role.INFRA_MACHINE, Role.INFRA_MACHINE_POOL, Role.RESOURCE)
 
 
@@ -20,14 +20,14 @@ def list_standalone_identities(component: Component) -> list[Resource]:
 
 
 def list_kinds_with_ids(component: Component) -> list[Resource]:
-    """Return the kinds with an external id or account that only the manager may write."""
+    """Return the kinds that have an external id or account that only the manager may write."""
     found = [each for each in component.resources if each.role in _WITH_IDS]
     # A control plane that consists of Machines has no infrastructure of its own.
     return found + [each for each in component.role(Role.CONTROL_PLANE) if each.bootstrap is None]
 
 
 def list_identity_users(component: Component) -> list[Resource]:
-    """Return the kinds whose identity must not change while they are provisioned."""
+    """Return the kinds that refer to an identity and must keep that reference while provisioned."""
     return [
         each
         for each in component.resources
@@ -38,7 +38,7 @@ def list_identity_users(component: Component) -> list[Resource]:
 
 
 def list_fields_of_machines(pool: Resource, component: Component) -> tuple[str, ...]:
-    """Return the names of the fields that machines copy from their pool, including its identity."""
+    """Return the names of the fields, including the identity, that machines copy from a pool."""
     shared = component.list_shared_fields(pool)
     machine = component.find_pool_machine(pool)
     has_identities = CREDENTIALS in machine.features and CREDENTIALS in pool.features

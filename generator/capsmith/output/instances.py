@@ -1,4 +1,4 @@
-"""Add the author's fields, and conditions, to the schema of each machine in a pool's status."""
+"""Add the author's fields, and conditions, to the schema for machines in a pool's status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capsmith.contract.model import ContractField
 from capsmith.provider.model import Field
 
 INSTANCES: Final = "instances"
-"""Status field with the machines of a pool, and the feature of the same name (MP-06)."""
+"""Status field that lists a pool's machines; also the name of the feature (MP-06)."""
 CONDITIONS: Final = "conditions"
 _TYPE: Final = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
@@ -51,7 +51,7 @@ _CONDITION: Final[Mapping[str, Any]] = {
 def add_instance_fields(field: ContractField, own: Iterable[Field]) -> ContractField:
     """Return ``field`` with the author's fields and conditions if it lists a pool's machines.
 
-    All fields are optional, as in a status.
+    All fields are optional, as everywhere in a status.
     """
     if field.name != INSTANCES:
         return field
@@ -62,9 +62,9 @@ def add_instance_fields(field: ContractField, own: Iterable[Field]) -> ContractF
 
 
 def build_conditions_schema() -> dict[str, Any]:
-    """Return the schema of one machine's conditions: metav1.Condition under every contract.
+    """Return the schema for one machine's conditions: metav1.Condition in every contract version.
 
-    Core does not read them, so they need no older format.
+    Core does not read them, so the older format is not needed.
     """
     return {
         "description": "Conditions of the machine, one for each type.",

@@ -17,11 +17,11 @@ RUNBOOK: Final = "docs/runbook.md"
 SERVICE: Final = "metrics"
 """Suffix of the metrics Service's name. Prometheus uses the Service's name as the job label."""
 PREFIX: Final = "ClusterAPIProvider"
-"""Prefix of all alert names, because Prometheus lists the alerts of all systems together."""
+"""Prefix of all alert names. Prometheus lists alerts from all systems together."""
 
 
 class Alert(NamedTuple):
-    """A Prometheus alert. ``JOB`` in its expression stands for the component's job label."""
+    """A Prometheus alert. ``JOB`` in its expression represents the component's job label."""
 
     name: str
     severity: Literal["critical", "warning"]
@@ -30,9 +30,9 @@ class Alert(NamedTuple):
     summary: str
     expression: str
     needs_leader: bool = False
-    """Whether the alert concerns leader election, which runtime extensions do not use."""
+    """Whether the alert is about leader election, which runtime extensions do not use."""
     needs_machines: bool = False
-    """Whether the alert concerns infrastructure machines."""
+    """Whether the alert is about infrastructure machines."""
 
 
 class Panel(NamedTuple):
@@ -268,7 +268,7 @@ def build_dashboard(component: Component) -> Mapping[str, Any]:
 
 
 def format_dashboard(component: Component, indent: int) -> SafeText:
-    """Return the dashboard as JSON with one line for each panel, so that diffs are readable.
+    """Return the dashboard as JSON with one line per panel, so that diffs are readable.
 
     All lines after the first are indented by ``indent`` spaces.
     """

@@ -1,6 +1,6 @@
 """Generate a short string that matches a regular expression, for examples.
 
-Supports what Kubernetes schemas usually contain, a subset of RE2: literals, classes, groups,
+Supports the subset of RE2 that Kubernetes schemas commonly use: literals, classes, groups,
 alternatives, repetition and anchors.  Any other pattern raises :class:`NoSample`.
 """
 

@@ -1,9 +1,9 @@
-"""Generate Python source for the fields of a kind: dataclasses for the hub and other versions.
+"""Generate Python source for a kind's fields: dataclasses for the hub and other versions.
 
 All source is built from checked identifiers and the ``repr`` of plain data, so user input cannot
-become code.  For a version whose fields the author's code converts to and from the hub, a module
-contains the version's fields as ``Spec`` and ``Status``.  ``ChangedSpec``, ``ChangedHubSpec`` and
-so on contain only the fields that differ, and the author's functions return them.
+become code.  If the author's code converts a version's fields to and from the hub, the version's
+module contains these fields as ``Spec`` and ``Status``.  Classes such as ``ChangedSpec`` and
+``ChangedHubSpec`` contain only the fields that differ, and the author's functions return them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORD = re.compile(r"\w+")
 
 
 class PythonField(NamedTuple):
-    """A field of a generated dataclass, as source code."""
+    """A generated dataclass's field, as source code."""
 
     attribute: Identifier
     annotation: SafeText
@@ -52,7 +52,7 @@ class PythonClass(NamedTuple):
 
 
 class PythonModule(NamedTuple):
-    """The dataclasses of one kind. Each class comes after the classes that it uses."""
+    """One kind's dataclasses. Each class comes after the classes that it uses."""
 
     abc_imports: tuple[SafeText, ...]
     dataclass_imports: tuple[SafeText, ...]
@@ -61,7 +61,7 @@ class PythonModule(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A field of a dataclass before its source code is generated."""
+    """A dataclass field before its source code is generated."""
 
     name: str
     attribute: Identifier
@@ -71,7 +71,7 @@ class Member(NamedTuple):
 
 @dataclass(slots=True)
 class ClassBuilder:
-    """Builder of dataclasses for structural schemas, each with a unique name."""
+    """Builds uniquely named dataclasses from structural schemas."""
 
     classes: dict[str, PythonClass] = field(default_factory=dict)
     members: dict[str, tuple[Member, ...]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class ClassBuilder:
         return tuple(self.classes.values())
 
     def add(self, name: Identifier, docstring: str, members: Iterable[Member]) -> Identifier:
-        """Add a dataclass and one for each nested object. Return the unique name of the first."""
+        """Add a dataclass, plus one per nested object. Return the outer one's unique name."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
         # Before the fields, which add nested classes: from now on, the name is taken.
@@ -169,9 +169,10 @@ class ClassBuilder:
 
 
 def generate_module(resource: Resource) -> PythonModule:
-    """Return a module with ``<Kind>Spec``, and a class for each further part that has fields.
+    """Return a module with ``<Kind>Spec`` and classes for other parts of the kind that have fields.
 
-    These are ``<Kind>Status`` and, for each machine of a pool, ``<Kind>InstanceStatus``.
+    The other classes are ``<Kind>Status`` and, for the machines in a pool,
+    ``<Kind>InstanceStatus``.
     """
     builder = ClassBuilder()
     parts = {
@@ -190,14 +191,14 @@ def generate_module(resource: Resource) -> PythonModule:
 
 
 def list_members(fields: Iterable[Field], *, is_spec: bool) -> list[Member]:
-    """Return the dataclass fields for a spec or status. All fields of a status are optional."""
+    """Return the dataclass fields for a spec or status. All status fields are optional."""
     return [
         Member(f.name, _attribute(f.attribute), f.schema, f.required and is_spec) for f in fields
     ]
 
 
 def build_module(classes: tuple[PythonClass, ...]) -> PythonModule:
-    """Return a module with the given classes and the imports that they need."""
+    """Return a module with the given classes and the imports they need."""
     return PythonModule(
         abc_imports=find_used_names(classes, ("Mapping",)),
         dataclass_imports=(SafeText("dataclass"), *find_used_names(classes, ("field",))),
@@ -263,7 +264,7 @@ def _literal(value: Any) -> str:
 
 
 def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
-    """Return the names that occur in the field types of ``classes``, in the given order."""
+    """Return which of ``names`` occur in the field types of ``classes``, in the given order."""
     fields = [field for cls in classes for field in cls.fields]
     words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}
     if any(f.assignment.startswith(" = field(") for f in fields):
@@ -289,31 +290,31 @@ _QUALIFIED_NAME: Final = re.compile(rf"{QUOTED.pattern}|\b[A-Za-z_]\w*")
 
 
 class ConvertedPart(NamedTuple):
-    """The conversion of a kind's spec or status between a version and the hub."""
+    """The conversion of a kind's spec or status between an API version and the hub."""
 
     part: Identifier
     """``spec`` or ``status``."""
     pascal: Identifier
     """``Spec`` or ``Status``."""
     hub_type: Identifier
-    """Name of the hub's class for the part, such as ``AcmeMachineSpec``."""
+    """Name of the hub class for this part, such as ``AcmeMachineSpec``."""
     has_spoke: bool
-    """Whether the author declares fields for this part of the version."""
+    """Whether the author declares fields for this part in the version."""
     has_hub: bool
     to_hub: bool
-    """Whether the author's code computes fields of the hub. This requires fields on both sides."""
+    """Whether the author's code computes hub fields. This requires fields on both sides."""
     from_hub: bool
-    """Whether the author's code computes fields of the version."""
+    """Whether the author's code computes fields of this version."""
     spoke_keys: frozenset[str]
-    """Fields of the version that the hub lacks or gives another type."""
+    """The version's fields that the hub lacks or defines with another type."""
     hub_keys: frozenset[str]
     spoke_required: tuple[str, ...]
-    """Fields in ``spoke_keys`` that the version's schema requires."""
+    """The fields in ``spoke_keys`` that the version's schema requires."""
     hub_required: tuple[str, ...]
 
 
 class ConvertedVersion(NamedTuple):
-    """An API version with fields that the author's code converts."""
+    """An API version whose fields the author's code converts."""
 
     resource: Resource
     template: Resource | None
@@ -324,7 +325,7 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def is_typed(self) -> bool:
-        """Return whether any part that differs from the hub has its own type in this version."""
+        """Return whether this version has its own type for any part that differs from the hub."""
         return any(part.has_spoke for part in self.parts)
 
     @property
@@ -339,12 +340,12 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def spec(self) -> ConvertedPart | None:
-        """Return the conversion of specs, which objects and templates share; None if none."""
+        """Return the conversion for specs, which templates share, or None if there is none."""
         return next((part for part in self.parts if part.part == "spec"), None)
 
 
 def list_converted_versions(component: Component) -> tuple[ConvertedVersion, ...]:
-    """Return all versions of a component's kinds with fields that the author's code converts."""
+    """Return all versions of a component's kinds whose fields the author's code converts."""
     templates = {str(each.kind): each for each in component.resources if each.role.is_template}
     found = (
         ConvertedVersion(
@@ -375,7 +376,7 @@ def find_converted_versions(
 ) -> tuple[ConvertedVersion, ...]:
     """Return the versions of one kind that the author's code converts.
 
-    A template has the converted versions of its kind.
+    A template has the same converted versions as its kind.
     """
     return tuple(
         each
@@ -396,7 +397,7 @@ def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, .
 
 
 def generate_version_module(converted: ConvertedVersion) -> PythonModule:
-    """Return a module with a version's classes and the types that author functions return."""
+    """Return a module with a version's classes and the author functions' return types."""
     classes: list[PythonClass] = []
     # One builder for spec and status, so that nested classes have unique names in the module even
     # if both parts contain an object of the same name.
@@ -414,7 +415,7 @@ def generate_version_module(converted: ConvertedVersion) -> PythonModule:
 
 
 def needs_hub(module: PythonModule) -> bool:
-    """Return whether any class in the module uses a type of the hub."""
+    """Return whether any class in the module uses a hub type."""
     return bool(find_used_names(module.classes, (HUB,)))
 
 

@@ -1,4 +1,4 @@
-"""Rows for the generated reference: the fields of each kind, and the page on the Python API."""
+"""Rows for the generated reference: each kind's fields, and the page about the Python API."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from capsmith.safetext import RelativePath, SafeText
 
 
 def type_words(schema: Mapping[str, Any], *, formats: bool = False) -> str:
-    """Describe a schema's type in words, including the type of items, such as ``list of string``.
+    """Describe a schema's type in words, including the items' type, such as ``list of string``.
 
-    With ``formats``, the format is appended: ``integer (int32)``.
+    If ``formats`` is true, the format is appended: ``integer (int32)``.
     """
     if schema.get("x-kubernetes-int-or-string"):
         return "integer or string"
@@ -67,7 +67,7 @@ def list_field_rows(resource: Resource) -> tuple[FieldRow, ...]:
 
 
 def list_version_rows(resource: Resource, changes: VersionChanges) -> tuple[FieldRow, ...]:
-    """Return rows for a version's fields that the storage version lacks or gives another type."""
+    """Return rows for fields that the storage version lacks or defines with another type."""
     schemas = {
         "spec": build_spec_schema(resource, changes.version),
         "status": build_status_schema(resource, changes.version) or {},
@@ -148,9 +148,9 @@ _MODULE: Final = re.compile(r"## .*`capsmith_runtime\.(\w+)`")
 
 
 def select_author_api(page: str, slices: Collection[str], package: SafeText) -> str:
-    """Return the API page without sections about runtime slices that are not in ``slices``.
+    """Return the API page without the sections about runtime slices that are not in ``slices``.
 
-    The heading of a section names its slice, such as ``capsmith_runtime.ipam``.  Sections without a
+    A section's heading names its slice, such as ``capsmith_runtime.ipam``.  Sections without a
     slice are always kept.  ``package`` replaces :data:`PLACEHOLDER`.
     """
     sections = [text for text in _SECTION.split(page) if _slice_of(text) in {None, *slices}]

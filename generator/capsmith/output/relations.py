@@ -1,4 +1,4 @@
-"""References between a provider's kinds, Cluster API's kinds, and other kinds that these name."""
+"""References between a provider's kinds, Cluster API's kinds, and other kinds that they name."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ _ADDRESSES: Final = "addressesFromPools"
 
 
 class Relation(NamedTuple):
-    """A reference from objects of one kind to objects of another."""
+    """A reference from objects of one kind to objects of another kind."""
 
     source: KindName
-    """Kind of the referring objects."""
+    """Kind that contains the reference."""
     target: KindName
-    """Kind of the objects that are referred to."""
+    """Kind that the reference points to."""
     fields: tuple[FieldPath, ...]
-    """Paths of references in the referring object; empty if it only owns the other object."""
+    """Paths of the referring fields in the source kind; empty if it only owns the target."""
     is_owner: bool = False
-    """Whether the referring object becomes an owner of the other object, and is deleted after
-    it."""
+    """Whether the source object becomes an owner of the target object, and is deleted after it."""
 
 
 def list_relations(provider: Provider) -> tuple[Relation, ...]:
-    """Return all references to and from the provider's kinds, one for each pair of kinds.
+    """Return all references from and to the provider's kinds, one for each pair of kinds.
 
-    Paths in Cluster API's kinds are those in the provider's newest contract.
+    Paths in Cluster API's kinds are those in the provider's newest contract version.
     """
     pairs: dict[tuple[KindName, KindName], Relation] = {}
     for resource in provider.resources:

@@ -1,4 +1,4 @@
-"""The runtime library as part of a provider's repository: its slices and their requirements."""
+"""The runtime library in a provider's repository: its slices and their requirements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGE: Final = "capsmith_runtime"
 DISTRIBUTION: Final = "capsmith-runtime"
 FOLDER: Final = f"vendor/{PACKAGE}"
 RECORD: Final = f"vendor/{PACKAGE}.json"
-"""Path in the repository to the file that records the copy's version, slices and digests."""
+"""Path in the repository of the file that records the copy's version, slices and digests."""
 SLICES_FILE: Final = "slices.yaml"
 PERMISSIONS_FILE: Final = "permissions.yaml"
 """Name of the permissions file. Each folder whose code sends requests has one."""
@@ -36,23 +36,24 @@ class Library(NamedTuple):
     """Python requirements (PEP 508) of the parts that every provider includes."""
     slices: Mapping[str, Slice]
     permissions: Declarations
-    """Permissions that managers need, by folder of the library."""
+    """Permissions that managers need, by library folder."""
 
 
 class Slice(NamedTuple):
-    """A part of the library that a provider may leave out."""
+    """A part of the library that is included only in providers that need it."""
 
     needs: tuple[str, ...] = ()
     """Names of the other slices that this slice imports."""
     requires: tuple[str, ...] = ()
     """Python requirements (PEP 508) that the slice adds."""
     modules: tuple[str, ...] = ()
-    """Modules outside the slice's folders. Each is left out unless this slice, or another slice
-    that lists it, is included."""
+    """Modules outside the slice's folders. Each is left out unless this slice, or another one that
+    lists it, is included.
+    """
 
 
 class LegacyModule(NamedTuple):
-    """A module that capsmith 0.1 generated below ``_generated``, and its replacements."""
+    """A module that capsmith 0.1 generated in ``_generated``, and its replacements."""
 
     module: RelativePath
     """Path to the module without its suffix, such as ``extension/topology``."""
@@ -66,14 +67,14 @@ class Runtime(NamedTuple):
     mode: Mode
     version: str
     slices: tuple[str, ...]
-    """Names of the slices, sorted."""
+    """Sorted names of the slices."""
     requirements: tuple[str, ...]
     """Python requirements of the slices or, in package mode, the requirement for the library
     itself."""
     permissions: Declarations
-    """Permissions that managers need, by folder of the library."""
+    """Permissions that managers need, by library folder."""
     legacy: tuple[LegacyModule, ...] = ()
-    """Modules that keep the import paths of capsmith 0.1 working."""
+    """Modules that keep capsmith 0.1's import paths working."""
 
     @property
     def series(self) -> SafeText:
@@ -87,9 +88,9 @@ class Runtime(NamedTuple):
 
 
 def select_runtime(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
-    """Return the slices that ``provider`` needs, and their requirements.
+    """Return the slices that ``provider`` needs, with their requirements.
 
-    ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.
+    ``legacy_imports`` adds modules that keep capsmith 0.1's import paths working.
     """
     used = [*_slices(provider)]
     if legacy_imports and "infrastructure" in used:
@@ -110,7 +111,7 @@ def select_runtime(provider: Provider, library: Library, legacy_imports: bool = 
 
 
 def build_vendored_files(runtime: Runtime, library: Library) -> FileTree:
-    """Return the files of the vendored copy and its record; empty in package mode."""
+    """Return the vendored copy's files and its record; empty in package mode."""
     if not runtime.vendored:
         return FileTree()
     carried = {path for path in library.sources if _is_carried(path, runtime, library.slices)}
@@ -166,7 +167,7 @@ def remove_vendored(tree: FileTree) -> FileTree:
 
 
 def parse_record(record: str) -> dict[str, str]:
-    """Return the digests in the record of a vendored copy by path, including the record's own.
+    """Return the digests in a vendored copy's record, by path, including the record's own.
 
     Raises ValueError if ``record`` is not a valid record.
     """
@@ -239,7 +240,7 @@ def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> boo
 
 
 def list_legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:
-    """Return modules of capsmith 0.1 that the author's code for these slices may still import."""
+    """Return capsmith 0.1 modules that the author's code for these slices may still import."""
     common = {
         "provider": tuple(sorted(f"legacy.{name}" for name in ("common", *slices) if name in _TOP)),
         "testing": ("testing.core", *_builders("infrastructure", slices)),

@@ -20,10 +20,10 @@ _SLICE_OF_ROLE: Final = {Role.RESOURCE: "resource", Role.IDENTITY: "identity"}
 
 
 def list_slices(component: Component) -> tuple[str, ...]:
-    """Return the folders of the runtime library that a component's kinds need.
+    """Return the runtime library folders that a component's kinds need.
 
     Each provider type has its own folder. The folders ``resource`` and ``identity`` are added if
-    any kind has the role of that name.
+    any kind has the role with that name.
     """
     types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
     further = tuple(name for role, name in _SLICE_OF_ROLE.items() if component.role(role))

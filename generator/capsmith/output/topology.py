@@ -85,7 +85,7 @@ _RESERVED = frozenset({"builtin"})
 
 
 class ClassVariable(NamedTuple):
-    """A ClusterClass variable that sets a required field of a template."""
+    """A ClusterClass variable that sets a required field in a template."""
 
     name: str
     schema: Mapping[str, Any]
@@ -98,22 +98,24 @@ class ClassVariable(NamedTuple):
 
     @property
     def field(self) -> str:
-        """Return the name of the kind's field that the variable sets."""
+        """Return the name of the field that the variable sets."""
         return self.path.rpartition("/")[2]
 
     @property
     def is_scalar(self) -> bool:
-        """Return whether the value fits on the line of its key."""
+        """Return whether the value fits on the same line as its key."""
         return not isinstance(self.value, list | Mapping)
 
 
 class Own(NamedTuple):
-    """An optional kind that the provider itself defines, with its template."""
+    """An optional kind that the provider itself defines, and its template."""
 
     object: Resource
     template: Resource | None
-    """Template for the kind; None if the author left it out. Without a template, no ClusterClass
-    uses the kind."""
+    """Template for the kind, or None if the author left it out.
+
+    Without a template, no ClusterClass uses the kind.
+    """
     spec: Mapping[str, Any]
     """Example spec that contains clusterctl variables."""
     class_spec: Mapping[str, Any]
@@ -122,7 +124,7 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The roles of the component's kinds in a cluster, with an example spec for each.
+    """The roles of a component's kinds in a cluster, with an example spec for each.
 
     Attributes named ``*_spec`` contain clusterctl variables; attributes named ``*_class_spec``
     contain plain values (CC-74).
@@ -130,8 +132,10 @@ class Topology:
 
     cluster: Resource
     cluster_template: Resource | None
-    """Template for the cluster kind; None if the author left it out. Without it, there is no
-    ClusterClass."""
+    """Template for the cluster kind, or None if the author left it out.
+
+    Without it, there is no ClusterClass.
+    """
     machine: Resource
     machine_template: Resource
     cluster_spec: Mapping[str, Any]
@@ -147,12 +151,12 @@ class Topology:
     bootstrap: Own | None
     """The provider's own bootstrap configurations; None if kubeadm's are used."""
     pool: Own | None
-    """Machine pool that the flavor uses instead of a MachineDeployment; None for other flavors."""
+    """Machine pool that this flavor uses instead of a MachineDeployment; None for other flavors."""
     pools: tuple[Own, ...]
-    """All pool kinds with a template. Each becomes a worker class named after the kind."""
+    """All pool kinds that have a template. Each becomes a worker class named after its kind."""
 
     def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
-        """Return the machine variables that also apply to a pool, by field name and type."""
+        """Return the machine variables that a pool has as well, matched by field name and type."""
         schemas = {field.name: field.schema.get("type") for field in pool.object.spec_fields}
         return tuple(
             variable
@@ -181,9 +185,9 @@ def build_topology(
 ) -> Topology:
     """Return the topology of ``component``, which must have an InfraCluster and an InfraMachine.
 
-    ``flavor`` and ``cluster_class`` select the cluster template or ClusterClass.  If a provider has
+    ``flavor`` or ``cluster_class`` selects the cluster template or ClusterClass.  If a provider has
     several cluster or machine kinds, the first ClusterClass uses the first of each, the second uses
-    the next, and so on.  The same holds for the default cluster template and the flavors.
+    the next, and so on.  The same applies to the default cluster template and the flavors.
     """
     place = _place(provider, flavor, cluster_class)
     cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
@@ -326,13 +330,13 @@ def _example_fields(resource: Resource) -> dict[str, Any]:
 
 
 def name_credentials(resource: Resource, provider: Provider) -> SafeText:
-    """Return the name of the sample Secret with an identity kind's credentials."""
+    """Return the name of the sample Secret that holds an identity kind's credentials."""
     is_first = provider.credentials is None or provider.credentials.kind == resource.kind
     return SafeText(f"{provider.name if is_first else resource.singular}-credentials")
 
 
 def escape_dollars(value: Any) -> Any:
-    """Return ``value`` with every ``$`` doubled, which clusterctl's substitution undoes."""
+    """Return ``value`` with every ``$`` doubled; clusterctl's substitution reverses this."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, Mapping):

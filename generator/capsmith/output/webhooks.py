@@ -12,11 +12,11 @@ from capsmith.safetext import DnsSubdomain, VersionName
 
 
 class AdmittedKind(NamedTuple):
-    """A kind with admission webhooks."""
+    """A kind that has admission webhooks."""
 
     resource: Resource
     template: Resource | None
-    """Template resource, if the webhooks also receive the template's objects; otherwise None."""
+    """The kind's template resource if the webhooks receive its objects as well; otherwise None."""
     webhooks: Webhooks
 
     @property
@@ -29,7 +29,7 @@ class AdmittedKind(NamedTuple):
         """Return the versions in which the API server sends objects to the webhooks.
 
         The author's code handles only the storage version's fields, so the API server first
-        converts objects of other versions (``matchPolicy: Equivalent``).
+        converts objects in other versions (``matchPolicy: Equivalent``).
         """
         others = self.resource.version_fields or {}
         return tuple(
@@ -45,7 +45,7 @@ class AdmittedKind(NamedTuple):
 
 
 def list_admitted_kinds(component: Component) -> tuple[AdmittedKind, ...]:
-    """Return the kinds of a component that have admission webhooks."""
+    """Return a component's kinds that have admission webhooks."""
     templates = {str(each.kind): each for each in component.resources if each.role.is_template}
     return tuple(
         AdmittedKind(
@@ -70,7 +70,7 @@ class ShapeChange(NamedTuple):
     """A field that the conversion webhook converts between two versions of a kind (CRD-15)."""
 
     old: Path
-    """Path from the root of the object; empty if the older version has no such field."""
+    """Path from the object's root; empty if the older version has no such field."""
     new: Path
     conversion: str
     stays: bool
@@ -100,15 +100,15 @@ def has_conversion(provider: Provider) -> bool:
 
 
 def find_contract_version(resource: Resource, contract: str) -> str:
-    """Return the highest served version that follows a contract (GEN-03), or an empty string."""
+    """Return the highest served API version for a contract version (GEN-03), or an empty string."""
     served = (v.name for v in resource.versions if v.served and v.contract.version == contract)
     return max(served, key=rank_api_version, default="")
 
 
 def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
-    """Return the contract changes that the conversion of a kind applies, in the order of the data.
+    """Return the changes between contract versions that a kind's conversion applies, in order.
 
-    Raises KeyError if the differences between the contracts are not recorded.
+    Raises KeyError if the differences between the contract versions are not recorded.
     """
     by_contract = {version.contract.version: version for version in resource.versions}
     if len(by_contract) < 2:  # the versions of earlier contracts are gone
@@ -154,7 +154,7 @@ def _path(dotted: str, is_template: bool) -> Path:
 
 
 def has_path(path: Path, schema: Schema) -> Path:
-    """Return ``path`` if the schema declares it, or else an empty path."""
+    """Return ``path`` if the schema declares it, else an empty path."""
     found: Any = schema
     for key in path:
         found = found.get("properties", {}).get(key)
@@ -166,9 +166,9 @@ def has_path(path: Path, schema: Schema) -> Path:
 def list_migrated_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
     """Return the kinds whose stored objects a component's manager migrates (CRD-16).
 
-    Templates and identities are included, because reconciling does not rewrite them.  A release of
-    an earlier contract may have stored a version that no longer exists, and users may upgrade
-    directly from that release.
+    Templates and identities are included, because reconciling does not rewrite them.  Releases for
+    an earlier contract version may have stored objects in an API version that no longer exists, and
+    users may upgrade directly from such a release.
     """
     return tuple(
         resource

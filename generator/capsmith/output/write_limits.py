@@ -1,4 +1,4 @@
-"""Find schema limits set by the author that a manager must respect when it writes objects."""
+"""Find limits in the author's schemas that a manager must respect when it writes objects."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
 def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
-    """Return the names and JSON types of the status fields that every object must have.
+    """Return (name, JSON type) for each status field that every object must have.
 
-    Empty unless the author requires them.  Fields with a default are left out.
+    Empty unless the author requires any.  Fields with a default are left out.
     """
     if "required" not in resource.options.limits("status"):
         return ()
@@ -30,7 +30,7 @@ def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
 
 
 def needs_messages(resource: Resource) -> bool:
-    """Return whether the API server refuses conditions of this kind if their message is empty."""
+    """Return whether the API server rejects this kind's conditions if their message is empty."""
     fields = _condition_schema(resource).get("properties", {})
     return bool(fields.get("message", {}).get("minLength", 0))
 
@@ -38,8 +38,7 @@ def needs_messages(resource: Resource) -> bool:
 def list_required_in_conditions(resource: Resource) -> tuple[str, ...]:
     """Return which of ``reason`` and ``message`` the API server requires in conditions.
 
-    The order is always the same.  Empty unless the author has declared the schema of the
-    conditions.
+    The order is always the same.  Empty unless the author has declared a schema for the conditions.
     """
     required = _condition_schema(resource).get("required", ())
     return tuple(name for name in _DEFAULTED if name in required)
@@ -55,7 +54,7 @@ def _condition_schema(resource: Resource) -> dict[str, Any]:
 
 
 def list_absent_fields(resource: Resource) -> tuple[str, ...]:
-    """Return the paths of the contract's fields that the storage version of a kind lacks.
+    """Return the paths of contract fields that a kind's storage version lacks.
 
     An example is ``status.conditions.severity``; lists are not part of a path.  The manager could
     write these fields, because the kind has their features.  Empty unless the author has changed

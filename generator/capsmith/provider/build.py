@@ -56,7 +56,7 @@ _ORDER = (
 
 
 def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
-    """Build the provider from a checked draft; ``known`` maps contract versions to contracts.
+    """Build the provider from a checked draft. ``known`` maps contract versions to their contracts.
 
     Raises ValueError for an invalid name, which means that a check for it is missing.
     """

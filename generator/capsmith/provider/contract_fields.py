@@ -10,9 +10,9 @@ from capsmith.provider.model import ContractFields, OwnField, Provider, Resource
 from capsmith.provider.naming import pluralise
 
 RECORDED = "recorded"
-"""Spec field in which the manager keeps its records, and the feature of the same name."""
+"""Spec field in which the manager stores its records; also the name of the feature."""
 INSTANCE_STATUS = "instanceStatus"
-"""Feature of a pool whose machines have status fields of the author, and conditions."""
+"""Feature of pools whose machines have conditions and status fields declared by the author."""
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 
 
@@ -21,7 +21,7 @@ def apply_own_schemas(
 ) -> list[ContractField]:
     """Return the author's additional fields, then the contract's fields with the author's schemas.
 
-    Contract fields that the author leaves out are omitted.  ``part`` is ``spec`` or ``status``;
+    Contract fields that the author excludes are omitted.  ``part`` is ``spec`` or ``status``;
     ``written`` is None if the author overrides nothing.  Status fields are always optional, because
     the manager writes conditions before anything else.
     """
@@ -86,7 +86,7 @@ def _in_order(schema: Schema, contract: Schema) -> dict[str, Any]:
 def find_declared_crds(provider: Provider) -> frozenset[str]:
     """Return the file names of CRDs in which the author overrides parts of the contract.
 
-    A violation in such a file is the author's decision, for example to keep existing CRDs.
+    A violation in such a file is the author's own choice, for example to keep existing CRDs.
     """
     return frozenset(
         f"{each.group}_{each.plural}.yaml" for each in provider.resources if _is_declared(each)

@@ -1,4 +1,4 @@
-"""Decide which kinds use identities, and to which section identity kinds belong."""
+"""Determine which kinds use identities, and which section identity kinds belong to."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 SWITCHABLE: Final = frozenset(
     {"InfraMachine", "InfraMachinePool", "ControlPlane", "IPPool", "GlobalIPPool", "Addon"}
 )
-"""Roles for which the author enables the feature for credentials, separately for each kind."""
+"""Roles for which the author enables the credentials feature separately for each kind."""
 _SECTIONS: Final = ("infrastructure", "controlPlane", "ipam", "addon")
 
 
 def find_identity_section(draft: Draft) -> str:
-    """Return the section whose group and component identity kinds belong to.
+    """Return the section whose group and component the identity kinds belong to.
 
     Without an infrastructure section, it is the first section with a kind that uses identities.
     """
@@ -26,7 +26,7 @@ def find_identity_section(draft: Draft) -> str:
 
 
 def has_identities_beside(kind: DraftKind, draft: Draft) -> bool:
-    """Return whether the manager of a kind also serves the provider's identities."""
+    """Return whether the manager that serves a kind also serves the provider's identities."""
     section = find_identity_section(draft)
     sections = next(
         {each.section for each in component}
@@ -37,7 +37,7 @@ def has_identities_beside(kind: DraftKind, draft: Draft) -> bool:
 
 
 def has_identity_reference(kind: DraftKind, draft: Draft) -> bool:
-    """Return whether the objects of a kind refer to identities with ``spec.identityRef``."""
+    """Return whether a kind's objects refer to identities with ``spec.identityRef``."""
     if not draft.identities or not has_identities_beside(kind, draft):
         return False
     if kind.spec.implements == "Resource":

@@ -1,4 +1,4 @@
-"""Derive a draft from a description by choosing a value for every setting that the author left out.
+"""Derive a draft from a description by choosing a value for each setting that the author left out.
 
 Every description that the model accepts has a draft, but names in the draft may be invalid.
 """
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def select_versions(
     versions: tuple[DraftVersion, ...], written: Sequence[str | ApiVersionSpec] | None
 ) -> tuple[DraftVersion, ...]:
-    """Return the API versions of a kind, with the author's changes to their settings for this kind.
+    """Return a kind's API versions, with the settings that the author changes for this kind.
 
     ``versions`` are the provider's versions. All of them are returned if ``written`` is None.
     Unknown names are skipped, because a check reports them.
@@ -99,7 +99,7 @@ _OFF_BY_SHAPE = {
 
 
 def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the enabled features of a kind.
+    """Return a kind's enabled features.
 
     The author's choices take precedence.  Other defaults depend on the role and, for a control
     plane, on whether it is managed.
@@ -115,7 +115,7 @@ def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> froze
 
 
 def has_own_records(described: KindSpec) -> bool:
-    """Return whether an author's field has the name of the manager's record field.
+    """Return whether an author's field has the same name as the manager's record field.
 
     The manager then keeps its records in annotations, as in repositories generated before that
     field existed.
@@ -127,8 +127,7 @@ def has_own_records(described: KindSpec) -> bool:
 def list_switchable_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
     """Return the features that the author may switch on or off.
 
-    Empty if the author switches none, so that contracts that the provider does not follow need not
-    be read.
+    Empty if the author switches none, so that unused contract versions need not be read.
     """
     return _known_features(described.implements, contracts) if described.features else frozenset()
 
@@ -162,9 +161,10 @@ _SHORT = {
 
 
 def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
-    """Return the draft of ``spec``; ``contracts`` maps every known version to its contract.
+    """Return the draft of ``spec``.
 
-    Never fails: every spec that the model accepts has a draft, whose errors the checks report.
+    ``contracts`` maps every known contract version to its contract.  Never fails: every spec that
+    the model accepts has a draft, whose errors the checks report.
     """
     path = [segment for segment in urlsplit(spec.repository).path.split("/") if segment]
     # The normalized name of a Python distribution (PEP 503): lower case with single hyphens.

@@ -1,6 +1,6 @@
-"""Properties of a described kind: its template, and how a control plane has Machines.
+"""Properties of a described kind: its template, and whether a control plane has Machines.
 
-A control plane embeds the spec of its Machines' bootstrap configurations as
+A control plane embeds the spec for its Machines' bootstrap configurations as
 ``bootstrapConfigSpec``.  A ClusterClass can clone and patch only the control plane itself (CP-30).
 Unlike a separate template, an embedded spec needs no owner to move with the cluster (MV-06).
 """
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 FIELD = "bootstrapConfigSpec"
 MANAGED = "externalManagedControlPlane"
-"""Feature of a managed control plane, which has no Machines (CP-25)."""
+"""Feature of managed control planes, which have no Machines (CP-25)."""
 _FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 MACHINES = "machines"
-"""Feature of a machine pool that has one Machine for each infrastructure machine (MP-07)."""
+"""Feature of machine pools that have one Machine per infrastructure machine (MP-07)."""
 WITHOUT_TEMPLATE = frozenset({"IPPool", "GlobalIPPool", "Addon", "Resource"})
 """Roles whose kinds never have a template."""
 _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
@@ -33,13 +33,13 @@ _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 
 
 def find_instance_status(described: KindSpec) -> Mapping[str, FieldLike] | None:
-    """Return the author's fields of each machine of a pool; None if machines have no own status."""
+    """Return the author's status fields for a pool's machines; None if there are none."""
     found: Mapping[str, FieldLike] | None = getattr(described, "instance_status", None)
     return found
 
 
 def has_template(described: KindSpec) -> bool:
-    """Return whether a template is generated for a kind of `provider.yaml`."""
+    """Return whether a template is generated for a kind in `provider.yaml`."""
     return described.implements not in WITHOUT_TEMPLATE and described.template is not False
 
 
@@ -53,23 +53,23 @@ def supports_classes(spec: ProviderSpec) -> bool:
 
 
 def template_short_names(described: KindSpec) -> tuple[str, ...]:
-    """Return the kubectl short names of a kind's template; empty if it has none."""
+    """Return the kubectl short names for a kind's template; empty if it has none."""
     template = described.template
     names = () if template is None or isinstance(template, bool) else template.short_names
     return names or ()
 
 
 def is_machine_based(described: KindSpec) -> bool:
-    """Return whether a kind is a control plane with Machines as replicas."""
+    """Return whether a kind is a control plane whose replicas are Machines."""
     switched = described.features or {}
     return described.implements == "ControlPlane" and not switched.get(MANAGED, False)
 
 
 def build_bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
-    """Return the spec field of a control plane that embeds the bootstrap configuration's spec.
+    """Return the control plane's spec field that embeds the bootstrap configuration's spec.
 
     The field accepts any content if the kind belongs to another provider.  CEL rules that use
-    ``oldSelf`` are left out, because a change of the field causes a rollout (CP-20).
+    ``oldSelf`` are left out, because changing the field triggers a rollout (CP-20).
     """
     own = draft.spec.section("bootstrap").get(bootstrap.kind)
     description = f"Spec of the {bootstrap.kind} of each Machine; a change replaces the Machines."

@@ -22,14 +22,13 @@ CREDENTIALS_FEATURE = "credentials"
 
 
 class DraftVersion(NamedTuple):
-    """An API version of the provider."""
+    """One of the provider's API versions."""
 
     name: str
     served: bool
     storage: bool
     contract: str
-    """Contract version; empty if the provider follows two contracts and the author specifies
-    neither."""
+    """Contract version; empty if the provider has two and the author specifies neither."""
     deprecated: bool = False
     deprecation_warning: str = ""
 
@@ -41,20 +40,22 @@ class DraftKind(NamedTuple):
     name: str
     spec: KindSpec
     known_features: frozenset[str]
-    """Features that the author may switch, in any contract; empty if the author switches none."""
+    """Features in any contract version that the author may switch; empty if none is switched."""
     features: frozenset[str]
-    """Enabled features in the provider's contracts. ``credentials`` is included only if the author
-    enables it."""
+    """Enabled features in the provider's contract versions. ``credentials`` is included only if the
+    author enables it.
+    """
     short_names: tuple[str, ...]
     has_template: bool
     namespaced: bool
-    """Whether objects of the kind are namespaced. The author may choose only for the role
+    """Whether the kind's objects are namespaced. The author may choose only for the role
     Resource."""
     machine_kind: str | None
     """Kind of a pool's machines; None if several kinds match and the author specifies none."""
     bootstrap: GroupKind | None
-    """Kind of the bootstrap configurations for a control plane's Machines; None if unknown or if
-    the control plane has no Machines."""
+    """Kind of bootstrap configuration for a control plane's Machines; None if unknown or if the
+    control plane has no Machines.
+    """
     webhooks: Webhooks | None
     """Settings for webhooks that call the author's code; None if the kind has no webhooks."""
     group: str
@@ -64,7 +65,7 @@ class DraftKind(NamedTuple):
 
 
 class DraftHook(NamedTuple):
-    """A hook of the runtime extension."""
+    """One of the runtime extension's hooks."""
 
     hook: str
     name: str
@@ -81,7 +82,7 @@ class DraftIdentity(NamedTuple):
     secret: bool
     """Whether the identity refers to a Secret."""
     sources: tuple[str, ...]
-    """Kinds of the identities from which identities of this kind may be derived."""
+    """Kinds of identities that an identity of this kind may be derived from."""
     fields: Mapping[str, FieldLike]
     path: tuple[str | int, ...]
     """Path to the identity's entry in provider.yaml."""
@@ -104,14 +105,15 @@ class Draft(NamedTuple):
     environment_prefix: str
     image: str
     sections: tuple[SectionType, ...]
-    """Sections that the author wrote, in the order of components."""
+    """Sections that the author wrote, in component order."""
     components: tuple[tuple[SectionType, ...], ...]
-    """Sections of each component. The first section determines the component's type."""
+    """The sections that form each component. The first section determines the component's type."""
     groups: Mapping[str, str]
-    """API group of each section, including sections missing from provider.yaml; empty for a
-    section that cannot have kinds."""
+    """Each section's API group, including sections missing from provider.yaml; empty for a section
+    that cannot have kinds.
+    """
     namespaces: Mapping[str, str]
-    """Namespace of each section, including sections missing from provider.yaml."""
+    """Each section's namespace, including sections missing from provider.yaml."""
     kinds: tuple[DraftKind, ...]
     machine_kinds: tuple[str, ...]
     """Names of the kinds that implement InfraMachine."""

@@ -81,7 +81,7 @@ _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def build_hooks(hooks: Iterable[DraftHook], contract: Contract) -> tuple[Hook, ...]:
-    """Build the hooks of a runtime extension, in the author's order."""
+    """Build a runtime extension's hooks, in the author's order."""
     return tuple(_hook(each, contract) for each in hooks)
 
 
@@ -98,7 +98,7 @@ def list_author_classes(component: Component) -> dict[SafeText, list[Identifier]
 
 
 def list_author_names(component: Component) -> list[Identifier]:
-    """Return the names that the author's module must import, sorted. The base class is included."""
+    """Return the sorted names that the author's module must import, including the base class."""
     names = {name for classes in list_author_classes(component).values() for name in classes}
     return sorted({*names, Identifier("RuntimeExtension")})
 

@@ -17,7 +17,7 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 class ManagerFlag(NamedTuple):
-    """A command line flag of the manager."""
+    """One of the manager's command-line flags."""
 
     name: Rfc1035Label
     constant: Identifier
@@ -25,9 +25,9 @@ class ManagerFlag(NamedTuple):
     class_name: Identifier
     """Name of the flag's class in the runtime library, such as ``IntegerFlag``."""
     default: str | int | float | bool
-    """Value in generated code. A duration is in seconds."""
+    """Value in generated code. Durations are in seconds."""
     text: str
-    """The default as a command line argument."""
+    """Default as a command-line argument."""
     description: str
     choices: tuple[str, ...]
     minimum: int | float | None
@@ -37,7 +37,7 @@ class ManagerFlag(NamedTuple):
 
     @property
     def argument(self) -> SafeText:
-        """Return the argument in the manager's manifest. The flag must have a variable."""
+        """Return the argument for the manager's manifest. The flag must have a variable."""
         return SafeText(f"--{self.name}=${{{self.variable}:={self.text}}}")
 
 
@@ -52,7 +52,7 @@ class FeatureGate(NamedTuple):
 
 
 class Manager(NamedTuple):
-    """Flags, feature gates and health checks of all of a provider's managers."""
+    """Flags, feature gates and health checks for all of a provider's managers."""
 
     flags: tuple[ManagerFlag, ...] = ()
     feature_gates: tuple[FeatureGate, ...] = ()
@@ -65,12 +65,12 @@ class Manager(NamedTuple):
 
     @property
     def flag_classes(self) -> tuple[Identifier, ...]:
-        """Return the names of the flags' classes, sorted and without duplicates."""
+        """Return the flags' class names, sorted and without duplicates."""
         return tuple(sorted({flag.class_name for flag in self.flags}))
 
     @property
     def variables(self) -> tuple[ManagerFlag, ...]:
-        """Return the flags that clusterctl variables set."""
+        """Return the flags that are set by clusterctl variables."""
         return tuple(flag for flag in self.flags if flag.variable is not None)
 
 
@@ -92,20 +92,20 @@ def default_of(flag: FlagSpec) -> str | int | float | bool | None:
 
 
 def has_variable(flag: FlagSpec) -> bool:
-    """Return whether a clusterctl variable sets a flag."""
+    """Return whether a flag is set by a clusterctl variable."""
     # clusterctl requires a value for a variable with an empty default.
     return flag.variable if flag.variable is not None else default_of(flag) != ""
 
 
 def parse_duration(text: str) -> float | None:
-    """Parse a duration such as ``1m30s`` into seconds; return None if it is invalid."""
+    """Return a duration such as ``1m30s`` in seconds, or None if it is invalid."""
     if not text or _PART.sub("", text):
         return None
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
 
 
 def build_manager(spec: ManagerSpec | None, environment_prefix: str) -> Manager:
-    """Build the settings of the managers from a checked description."""
+    """Build the managers' settings from a checked description."""
     if spec is None:
         return Manager()
     return Manager(

@@ -45,20 +45,20 @@ class Hook(NamedTuple):
     constant: Identifier
     """Name of the hook's constant, such as ``GENERATE_PATCHES``."""
     module: Identifier
-    """Name of the generated module for the hook's requests and responses, such as ``topology``."""
+    """Name of the generated module with the hook's requests and responses, such as ``topology``."""
     request: Identifier
     """Class of the method's parameter."""
     answer: SafeText
-    """Return type of the method, such as ``Proceed | RetryAfter``."""
+    """The method's return type, such as ``Proceed | RetryAfter``."""
     timeout_seconds: int
     ignore_failures: bool
     since: str
-    """First release of core that calls the hook; empty if core has always called it."""
+    """First core release that calls the hook; empty if core has always called it."""
     statement: str
 
 
 class Release(NamedTuple):
-    """A release series of the provider, and the contract that the series follows (CC-05)."""
+    """One of the provider's release series, and its contract version (CC-05)."""
 
     series: SeriesName
     major: int
@@ -71,7 +71,7 @@ Schema = Mapping[str, Any]
 
 
 class Role(StrEnum):
-    """The role of a kind in Cluster API, with the name used on the contract's pages."""
+    """A kind's role in Cluster API, named as on the contract's pages."""
 
     INFRA_CLUSTER = "InfraCluster"
     INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"
@@ -99,12 +99,12 @@ class Role(StrEnum):
 
     @property
     def template(self) -> Role:
-        """Return the role of this role's template. Raises ValueError for a role without one."""
+        """Return the role of this role's template. Raises ValueError if it has none."""
         return Role(self.value + "Template")
 
 
 class Field(NamedTuple):
-    """A field declared by the author, in the vocabulary of Kubernetes' structural schemas."""
+    """A field declared by the author, in the vocabulary of Kubernetes structural schemas."""
 
     name: str
     """Name in YAML, by convention in camelCase."""
@@ -126,7 +126,7 @@ class PrinterColumn(NamedTuple):
 
 
 class ApiVersion(NamedTuple):
-    """An API version of the provider, and the contract version that it follows."""
+    """One of the provider's API versions, and its contract version."""
 
     name: VersionName
     served: bool
@@ -145,7 +145,7 @@ class GroupKind(NamedTuple):
 
 
 class OwnField(NamedTuple):
-    """The author's schema for a field that the contract defines."""
+    """The author's schema for a field defined by the contract."""
 
     schema: Schema
     required: bool
@@ -154,7 +154,7 @@ class OwnField(NamedTuple):
 
 
 class ContractFields(NamedTuple):
-    """The author's schemas for fields that the contract defines, by field name."""
+    """The author's schemas for fields defined by the contract, by field name."""
 
     spec: Mapping[str, OwnField]
     status: Mapping[str, OwnField]
@@ -163,11 +163,11 @@ class ContractFields(NamedTuple):
     without: frozenset[str] = frozenset()
     """Paths of contract fields that the CRD lacks, such as ``status.failureReason``."""
     has_own_spec: bool = False
-    """Whether a template's spec differs from the spec of its kind."""
+    """Whether a template's spec differs from its kind's spec."""
 
 
 class CrdOptions(NamedTuple):
-    """The author's settings for one version of a CRD. The defaults change nothing."""
+    """The author's settings for one CRD version. The defaults change nothing."""
 
     contract_columns: bool = True
     required_parts: frozenset[str] | None = None
@@ -175,9 +175,9 @@ class CrdOptions(NamedTuple):
     part_limits: Mapping[str, Mapping[str, Any]] = {}
     """Additional schema keywords by part of the object, such as ``status`` or ``spec.template``."""
     part_fields: Mapping[str, tuple[Field, ...]] = {}
-    """Fields of a template beside ``template`` or ``spec``, by part, such as ``spec``."""
+    """A template's fields next to ``template`` or ``spec``, by part, such as ``spec``."""
     transition_rules: bool = False
-    """Whether a template also gets the CEL rules of its kind that use ``oldSelf``."""
+    """Whether a template also gets its kind's CEL rules that use ``oldSelf``."""
 
     def limits(self, part: str) -> dict[str, Any]:
         """Return the additional schema keywords for ``part``, such as ``status``; empty if none."""
@@ -212,7 +212,7 @@ class VersionFields(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """Another kind whose changes enqueue objects of the kind that declares the watch."""
+    """Another kind to watch. Changes to its objects enqueue objects of the declaring kind."""
 
     group: str
     """API group of the watched kind; empty for the core group."""
@@ -228,7 +228,7 @@ class Watch(NamedTuple):
 
 
 class Webhooks(NamedTuple):
-    """The admission webhooks of a kind."""
+    """A kind's admission webhooks."""
 
     validation: bool
     defaulting: bool
@@ -262,7 +262,7 @@ class Identity(NamedTuple):
     secret: bool = True
     """Whether the identity refers to a Secret."""
     sources: tuple[KindName, ...] = ()
-    """Kinds of the identities from which identities of this kind may be derived."""
+    """Kinds of identities that an identity of this kind may be derived from."""
 
 
 class Resource(NamedTuple):
@@ -281,16 +281,16 @@ class Resource(NamedTuple):
     categories: tuple[DnsLabel, ...]
     description: str
     spec_fields: tuple[Field, ...]
-    """The author's fields of ``spec``. A template has the fields of its kind."""
+    """The author's fields in ``spec``. A template has its kind's fields."""
     status_fields: tuple[Field, ...]
     spec_validations: tuple[Schema, ...]
     """The author's ``x-kubernetes-validations`` for the whole spec."""
     printer_columns: tuple[PrinterColumn, ...]  # the author's own, besides the contract's
     features: frozenset[str]
-    """Enabled optional features of the contract, named as in ``schemas/contracts``."""
+    """Enabled optional contract features, named as in ``schemas/contracts``."""
     versions: tuple[ApiVersion, ...]
     bootstrap: GroupKind | None = None
-    """Kind of bootstrap configurations for Machines (CP-19); of control planes with Machines."""
+    """Kind of bootstrap configuration for a control plane's Machines, if it has any (CP-19)."""
     machine_kind: KindName | None = None
     """Kind of a pool's machines (MP-07); None unless the resource is a pool with Machines."""
     instance_fields: tuple[Field, ...] = ()  # the author's, of each machine in a pool's status
@@ -298,19 +298,19 @@ class Resource(NamedTuple):
     name_schema: Schema | None = None  # limits for metadata.name
     watches: tuple[Watch, ...] = ()  # further kinds whose changes enqueue objects of this one
     provider_type: str = "infrastructure"
-    """Provider type to which the kind belongs, such as ``control-plane``."""
+    """Provider type that the kind belongs to, such as ``control-plane``."""
     webhooks: Webhooks | None = None  # of the kind itself, never of its template
     contract_fields: ContractFields | None = None  # the author's schemas of contract fields
     options: CrdOptions = CrdOptions()
     version_fields: Mapping[str, VersionFields] | None = None
     """The author's fields by API version, for versions that differ from the attributes above.
 
-    Empty if only earlier releases of the kind had such versions, and None if it never had any.
+    Empty if only the kind's earlier releases had such versions, and None if it never had any.
     """
 
     @property
     def crd_name(self) -> DnsSubdomain:
-        """Return the name of the CRD: ``<plural>.<group>`` (CRD-02)."""
+        """Return the CRD's name: ``<plural>.<group>`` (CRD-02)."""
         return DnsSubdomain(f"{self.plural}.{self.group}")
 
     @property
@@ -320,14 +320,14 @@ class Resource(NamedTuple):
 
     @property
     def finalizer(self) -> FinalizerName:
-        """Return ``<kind>.<group>`` in lower case, or ``<group>/<kind>`` if too long (IC-21)."""
+        """Return ``<kind>.<group>`` in lowercase, or ``<group>/<kind>`` if too long (IC-21)."""
         usual = f"{self.singular}.{self.group}"
         is_short = len(usual) <= DnsLabel.limit
         return FinalizerName(usual if is_short else f"{self.group}/{self.singular}")
 
 
 class PolicyRule(NamedTuple):
-    """An RBAC rule that the author's code needs in addition to the rules of the contract."""
+    """An RBAC rule that the author's code needs in addition to the contract's rules."""
 
     api_groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -351,14 +351,14 @@ class Component(NamedTuple):
     namespace: DnsLabel
     """Namespace, such as ``acme-system``. It also prefixes cluster-scoped names (CC-31)."""
     config: RelativePath
-    """Path to the folder of the kustomize tree in the repository, such as ``config``."""
+    """Path to the component's kustomize tree in the repository, such as ``config``."""
     resources: tuple[Resource, ...]
     words: str
     """Noun phrase for the component in sentences, such as ``infrastructure provider``."""
     kind: KindName
     """Provider type in clusterctl's configuration, such as ``InfrastructureProvider`` (CC-50)."""
     hooks: tuple[Hook, ...] = ()
-    """Runtime hooks of a runtime extension (RX-05), in the author's order."""
+    """A runtime extension's hooks (RX-05), in the author's order."""
     further_types: tuple[DnsLabel, ...] = ()
     """Other provider types whose kinds the component's manager reconciles."""
 
@@ -386,7 +386,7 @@ class Component(NamedTuple):
     def immutable_templates(self) -> tuple[Resource, ...]:
         """Return the templates that must not change: replacing one rolls out machines (IM-13).
 
-        Templates of bootstrap configurations may change.
+        Bootstrap configuration templates may change.
         """
         return tuple(
             resource
@@ -396,7 +396,7 @@ class Component(NamedTuple):
 
     @property
     def features(self) -> frozenset[str]:
-        """Return every feature of at least one of the component's kinds."""
+        """Return all features that any of the component's kinds has."""
         return frozenset[str]().union(*(resource.features for resource in self.resources))
 
     def role(self, role: Role) -> tuple[Resource, ...]:
@@ -409,7 +409,7 @@ class Component(NamedTuple):
         return next((each for each in templates if each.kind == f"{kind.kind}Template"), None)
 
     def find_pool_machine(self, pool: Resource) -> Resource:
-        """Return the kind of the machines that a pool with Machines creates (MP-07)."""
+        """Return the infrastructure machine kind that a pool creates if it has Machines (MP-07)."""
         return next(m for m in self.role(Role.INFRA_MACHINE) if m.kind == pool.machine_kind)
 
     def list_shared_fields(self, pool: Resource) -> tuple[str, ...]:
@@ -419,7 +419,7 @@ class Component(NamedTuple):
 
     @property
     def has_workload_client(self) -> bool:
-        """Return whether the author's code for any kind gets a client for workload clusters."""
+        """Return whether the author's code gets a workload cluster client for at least one kind."""
         return WORKLOAD_CLIENT in self.features
 
     @property
@@ -449,11 +449,11 @@ class Provider(NamedTuple):
     owner: str
     """Copyright holder, as free text."""
     contracts: tuple[Contract, ...]
-    """Contracts that the served API versions follow, newest first."""
+    """Contract versions of the served API versions, newest first."""
     releases: tuple[Release, ...]
     """Release series, newest first."""
     former_contracts: tuple[Contract, ...]
-    """Contracts followed only by earlier release series, newest first."""
+    """Contract versions that only earlier release series have, newest first."""
     components: tuple[Component, ...]
     identities: tuple[Identity, ...]
     """Identity kinds, in the author's order. Samples use the first one."""
@@ -474,7 +474,7 @@ class Provider(NamedTuple):
         return ReleaseVersion(self.contracts[0].kubernetes)
 
     def contract_of(self, release: Release) -> Contract:
-        """Return the contract that a release series follows.
+        """Return a release series' contract.
 
         Raises LookupError if the provider does not have that release series.
         """
@@ -482,7 +482,7 @@ class Provider(NamedTuple):
         return known[release.contract]
 
     def component(self, type: str) -> Component | None:
-        """Return the component with the kinds of a provider type, or None if there is none."""
+        """Return the component that contains a provider type's kinds, or None if there is none."""
         return next((each for each in self.components if type in each.types), None)
 
     @property

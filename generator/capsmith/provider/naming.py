@@ -1,4 +1,4 @@
-"""Derive names from other names: plurals of kinds, and Python and YAML spellings.
+"""Derive names from other names: kinds' plurals, and Python and YAML spellings.
 
 All functions are pure and accept any string.  :mod:`capsmith.safetext` and
 :mod:`capsmith.provider_yaml.forms` define which names are valid.
@@ -60,7 +60,7 @@ ALONE: Final = _words("""
 ONE_WAY: Final = _words("""
     blues medium ellipsis basis
     """)
-"""Words with this plural, although the plural alone is not recognised as one."""
+"""Words with an irregular plural that is not itself recognised as a plural."""
 
 OTHER_PLURALS: Final = _words("""
     beefs fishes salmons shrimps swines trouts tunas adieus bureaux ganglions lexicons
@@ -96,7 +96,7 @@ _SOFT_KEYWORDS = frozenset({"match", "case", "type", "_"})
 
 @cache
 def pluralise(word: str) -> str:
-    """Return the plural of a kind's name in lower case, as Cluster API core computes it (CRD-02).
+    """Return the lowercase plural of a kind's name, as Cluster API core computes it (CRD-02).
 
     ``foogateway`` -> ``foogateways``, ``fooproxy`` -> ``fooproxies``.
     """

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractFields | None:
-    """Convert `contractFields` of `provider.yaml`; return None if the key is missing."""
+    """Convert the key `contractFields` in `provider.yaml`; return None if the key is missing."""
     if written is None:
         return None
     exact = bool(written.exact)
@@ -71,7 +71,7 @@ def build_template_fields(
 ) -> ContractFields | None:
     """Return the contract fields that the author declares for a template, or else for its kind.
 
-    Each setting comes from the first entry of ``written`` that has it.
+    Each setting comes from the first entry in ``written`` that has it.
     """
     described = [each for each in written if each is not None]
     fields = next((each.contract_fields for each in described if each.contract_fields), None)
@@ -101,7 +101,7 @@ def _fields(fields: Mapping[str, FieldLike] | None, exact: bool) -> dict[str, Ow
 def build_template(
     kind: Resource, described: KindSpec, name: str, versions: tuple[ApiVersion, ...]
 ) -> Resource:
-    """Build the template's resource for ``kind``; ``name`` is the kind's name."""
+    """Build the resource for the template of ``kind``. ``name`` is the kind's name."""
     written = None if isinstance(described.template, bool) else described.template
     options = build_template_options(described, written)
     status = convert_fields(written.status) if written is not None else ()
@@ -275,7 +275,7 @@ def create_resource(
 def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
     """Convert the author's fields to schemas, each with a unique Python attribute.
 
-    A number is appended if two names would give the same attribute.
+    If two names would result in the same attribute, a number is appended.
     """
     written = fields or {}
     return tuple(
@@ -285,7 +285,7 @@ def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
 
 
 def convert_columns(columns: Sequence[PrinterColumnSpec] | None) -> tuple[PrinterColumn, ...]:
-    """Convert the author's printer columns, keeping their order; empty if there are none."""
+    """Convert the author's printer columns, in the author's order; empty if there are none."""
     return tuple(
         PrinterColumn(c.name, c.type, c.json_path, c.priority, c.description or "")
         for c in columns or ()
@@ -474,7 +474,7 @@ def _with_part_fields(options: CrdOptions, written: TemplateVersionSpec) -> CrdO
 
 
 def list_categories(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:
-    """Return the kubectl categories of a kind or of its template.
+    """Return the kubectl categories for a kind or its template.
 
     A template has its kind's categories unless the author sets others.
     """

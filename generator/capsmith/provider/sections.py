@@ -1,8 +1,8 @@
-"""The sections of provider.yaml, and the component that clusterctl installs for each.
+"""The sections in provider.yaml, and the component that clusterctl installs for each.
 
-The folder and namespace of a component never depend on other components, so adding a component
-moves nothing.  The key ``components`` combines sections into one component, whose folder, namespace
-and type come from the first of them.
+A component's folder and namespace never depend on other components, so adding a component moves
+nothing.  The key ``components`` combines sections into one component, whose folder, namespace and
+type come from the first of them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class SectionType(NamedTuple):
     """A provider type as clusterctl defines it (CC-20, CC-50, CC-51)."""
 
     section: ComponentSection
-    """Key of the section in provider.yaml."""
+    """The section's key in provider.yaml."""
     type: str
-    """Provider type. The manifest label and the name of the components file start with it."""
+    """Provider type. The manifest label and the components file's name start with it."""
     group: str
     """Default API group; empty for sections that cannot have kinds (CRD-05)."""
     namespace: str

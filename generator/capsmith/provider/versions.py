@@ -30,7 +30,7 @@ def rank_api_version(name: str) -> tuple[int, int, int]:
 
 
 def rank_series(series: str) -> tuple[int, int]:
-    """Return a sort key for a release series such as ``v0.1``: its major and minor number."""
+    """Return a sort key for a release series such as ``v0.1``: its major and minor numbers."""
     major, minor = series.removeprefix("v").split(".")
     return int(major), int(minor)
 
@@ -38,9 +38,9 @@ def rank_series(series: str) -> tuple[int, int]:
 def get_preferred_version(resource: Resource) -> VersionName:
     """Return the API version that core uses (GEN-03).
 
-    Core warns if a ClusterClass names another version.  All versions of a provider follow one
-    contract, so the contract label lists every served version.  Versions with their own fields are
-    never returned, because samples and templates have the fields of the storage version.
+    Core warns if a ClusterClass names another version.  All of a provider's versions have the same
+    contract version, so the contract label lists every served version.  Versions with their own
+    fields are never returned, because samples and templates have the storage version's fields.
     """
     others = resource.version_fields or {}
     served = (each.name for each in resource.versions if each.served and each.name not in others)
@@ -61,9 +61,9 @@ class PartChanges(NamedTuple):
     spoke: tuple[Field, ...]
     """All spec or status fields that the author declares in the version."""
     spoke_changes: tuple[Field, ...]
-    """Fields of the version that the hub lacks, gives another type, or alone requires."""
+    """The version's fields that the hub lacks, defines with another type, or alone requires."""
     hub_changes: tuple[Field, ...]
-    """Fields of the hub that the version lacks, gives another type, or does not require."""
+    """The hub's fields that the version lacks, defines with another type, or does not require."""
 
 
 class VersionChanges(NamedTuple):
@@ -85,7 +85,7 @@ def find_former_kubernetes(provider: Provider) -> ReleaseVersion:
 
 
 def find_core_release(provider: Provider) -> ReleaseVersion:
-    """Return the release of core that end-to-end tests run with, such as ``v1.14.2``."""
+    """Return the core release that end-to-end tests run against, such as ``v1.14.2``."""
     return ReleaseVersion(provider.contracts[0].core_release)
 
 
@@ -113,16 +113,16 @@ def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
 
 
 def compare_parts(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> PartChanges:
-    """Compare the spec or status fields of a version with the hub's, by name and type.
+    """Compare a version's spec or status fields with the hub's, by name and type.
 
-    A spec field that only the hub requires counts as changed: the author's code has to fill it in.
+    A spec field that only the hub requires counts as changed: the author's code has to set it.
     """
     unfilled = _list_unfilled(spoke, hub) if part == "spec" else frozenset[str]()
     return PartChanges(part, spoke, _not_in(spoke, hub, unfilled), _not_in(hub, spoke, unfilled))
 
 
 def is_needed(field: Field) -> bool:
-    """Return whether a schema requires a field for which it has no default."""
+    """Return whether a schema requires a field that has no default."""
     return field.required and "default" not in field.schema
 
 

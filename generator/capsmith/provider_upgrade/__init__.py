@@ -1,1 +1,3 @@
-"""Upgrade a provider from one contract to the next: edits to provider.yaml, and their effects."""
+"""Upgrade a provider from one contract version to the next: edits to provider.yaml, and their
+effects.
+"""

@@ -1,4 +1,4 @@
-"""List the changes between two contracts that affect a provider's kinds, field by field."""
+"""List the changes between two contract versions that affect a provider's kinds, field by field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith.safetext import VersionName
 
 
 class KindChanges(NamedTuple):
-    """The changes in one kind. Its template has the same changes below ``spec.template``."""
+    """The changes to one kind. Its template changes in the same way under ``spec.template``."""
 
     resource: Resource
     template: Resource | None
@@ -21,29 +21,29 @@ class KindChanges(NamedTuple):
 
     @property
     def wanted(self) -> tuple[FieldChange, ...]:
-        """Return the changes in ``spec``, whose fields users write."""
+        """Return the changes to ``spec``, whose fields users write."""
         return tuple(change for change in self.changes if _part(change) == "spec")
 
     @property
     def seen(self) -> tuple[FieldChange, ...]:
-        """Return the changes outside ``spec``, in fields that the manager writes and users read."""
+        """Return the changes outside ``spec``, to fields that the manager writes and users read."""
         return tuple(change for change in self.changes if _part(change) != "spec")
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Return the paths in the old shape that the new shape lacks."""
+        """Return the paths in the old schema that the new schema lacks."""
         return tuple(change.old for change in self.changes if is_lost(change))
 
 
 class Step(NamedTuple):
-    """A move from one contract to the next."""
+    """A move from one contract version to the next."""
 
     old: Contract
     new: Contract
 
 
 def list_steps(provider: Provider) -> tuple[Step, ...]:
-    """Return the moves from one contract to the next in a provider's releases, oldest first."""
+    """Return the moves between contract versions in a provider's releases, oldest first."""
     released = {release.contract for release in provider.releases}
     contracts = sorted(
         (
@@ -57,7 +57,7 @@ def list_steps(provider: Provider) -> tuple[Step, ...]:
 
 
 def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
-    """Return the changes in each affected kind, in the order of the provider's kinds."""
+    """Return the changes to each affected kind, in the order of the provider's kinds."""
     kinds = {str(resource.kind): resource for resource in provider.resources}
     found = (
         KindChanges(resource, kinds.get(f"{resource.kind}Template"), list_changes(resource, step))
@@ -68,9 +68,9 @@ def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]
 
 
 def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
-    """Return the fields of one kind that change, in the order of ``schemas/upgrades``.
+    """Return the changes to one kind's fields, in the order of ``schemas/upgrades``.
 
-    Raises KeyError if no data describe the step.
+    Raises KeyError if no data describes the step.
     """
     old, new = (_schema(resource, contract) for contract in (step.old, step.new))
     upgrade = step.new.upgrades[step.old.version]
@@ -82,7 +82,7 @@ def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
 
 
 def is_lost(change: FieldChange) -> bool:
-    """Return whether the new contract ignores the field's old path."""
+    """Return whether the new contract version ignores the field's old path."""
     moved = bool(change.old) and change.old != change.new
     return moved and change.kind is not ChangeKind.COPIED
 
@@ -90,7 +90,7 @@ def is_lost(change: FieldChange) -> bool:
 def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
     """Return the fields written by users that are lost without conversion.
 
-    Each is a string of a kind and a path.  Fields that the manager writes again are not included.
+    Each is a string with a kind and a path.  Fields that the manager writes again are not included.
     """
     return tuple(
         f"{each.resource.kind} {change.old}"

@@ -1,4 +1,4 @@
-"""The plan of an upgrade, as JSON data and as lines for a terminal."""
+"""An upgrade plan, as JSON data and as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: con
 
 
 def describe_step(provider: Provider, step: Step) -> Data:
-    """Return the stages of a step as JSON data: which are complete, and which is next."""
+    """Return a step's stages as JSON data: which are complete, and which is next."""
     in_place_upgrade = find_in_place_upgrade(provider, step)
     all_stages = list_stages(provider, step)
     return {
@@ -36,7 +36,7 @@ def describe_step(provider: Provider, step: Step) -> Data:
 def describe_upgrade(
     provider: Provider, step: Step, manual_steps: Iterable[ManualStep], *, in_place: bool
 ) -> Data:
-    """Return the plan for an upgrade as JSON data.
+    """Return an upgrade plan as JSON data.
 
     ``in_place`` is true if API versions keep their names.
     """

@@ -1,4 +1,4 @@
-"""Find the steps of an upgrade that capsmith cannot take, and the affected files."""
+"""Find the steps in an upgrade that capsmith cannot take, and the affected files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validate requests to change contracts and API versions, and compute the new provider.yaml."""
+"""Validate requests to change contract and API versions, and compute the new provider.yaml."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRequest:
-    """The options of ``capsmith update`` that change contracts. Options not given are empty."""
+    """The options for ``capsmith update`` that change contract versions. Unset ones are empty."""
 
     contracts: tuple[str, ...] = ()
-    """Contracts that the provider will follow after the change."""
+    """Contract versions that the provider will have after the change."""
     api_version: str = ""
-    """Name of the API version to add for the new contract."""
+    """Name of the API version to add for the new contract version."""
     keep_api_version: bool = False
     """Whether API versions keep their names although their fields change."""
     drop: tuple[str, ...] = ()
     """Names of the API versions to remove."""
     release: str = ""
-    """Release series that makes the change; empty for the next minor release."""
+    """Release series that contains the change; empty for the next minor release."""
 
 
 def validate_request(
@@ -59,7 +59,7 @@ def validate_request(
 
 
 def adds_contract(request: UpgradeRequest, draft: Draft) -> bool:
-    """Return whether the request adds a contract newer than any that the provider follows."""
+    """Return whether the request adds a contract version newer than any of the provider's."""
     return max(request.contracts) > max(draft.spec.contracts)
 
 
@@ -201,7 +201,7 @@ Items = list[Any]
 
 
 def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> Mapping[str, Any]:
-    """Return the new values of the keys in provider.yaml that change; empty if nothing changes.
+    """Return the new values for the keys in provider.yaml that change; empty if nothing changes.
 
     The request must have passed :func:`capsmith.provider_upgrade.request.validate_request`.
     Unchanged parts keep the author's order and spelling.

@@ -1,4 +1,4 @@
-"""The stages between two contracts: their releases and requirements, and which is next.
+"""The stages between two contract versions: their releases and requirements, and which is next.
 
 Opens no files.  Each stage is a release series, so a provider can stay at any stage.
 """
@@ -24,7 +24,7 @@ _UPDATE = "capsmith update"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of an upgrade. A single command completes it."""
+    """A stage in an upgrade. A single command completes it."""
 
     title: str
     command: str
@@ -32,13 +32,13 @@ class Stage:
     """Release series that completed the stage; empty if provider.yaml no longer lists it."""
     contracts: tuple[str, ...]
     asks: tuple[str, ...]
-    """Requirements of the stage for management clusters, and for authors of manifests."""
+    """What the stage requires of management clusters, and of authors of manifests."""
     done: bool
 
 
 @dataclass(frozen=True, slots=True)
 class InPlaceUpgrade:
-    """An upgrade in place, in which API versions keep their names and change their fields."""
+    """An in-place upgrade, in which API versions keep their names but change their fields."""
 
     command: str
     costs: tuple[str, ...]
@@ -47,8 +47,8 @@ class InPlaceUpgrade:
 def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
     """Return the last step that a provider has begun, even if it is complete.
 
-    A provider that has followed only one contract gets the step to the next one. Return None if no
-    contract is newer.
+    For a provider that has had only one contract version, return the step to the next one, or None
+    if there is no newer one.
     """
     followed = [*provider.former_contracts, *provider.contracts]
     names = sorted({contract.version for contract in followed})
@@ -98,7 +98,7 @@ def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
 
 
 def find_in_place_upgrade(provider: Provider, step: Step) -> InPlaceUpgrade | None:
-    """Return the upgrade in place, or None if it is not possible.
+    """Return the in-place upgrade, or None if it is not possible.
 
     It is not possible if a new API version exists, or if fields would be lost.
     """
@@ -109,7 +109,7 @@ def find_in_place_upgrade(provider: Provider, step: Step) -> InPlaceUpgrade | No
 
 
 def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return sentences about how an upgrade in place affects the provider's operators."""
+    """Return sentences about how an in-place upgrade affects the provider's operators."""
     kinds = list_kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [

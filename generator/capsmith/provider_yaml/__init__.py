@@ -1,1 +1,1 @@
-"""The model of provider.yaml, and checks of its syntax and schemas."""
+"""The model of provider.yaml, and checks on its syntax and schemas."""

@@ -13,7 +13,7 @@ _FORMATS = {
     "int64": {"type": "integer", "format": "int64"},
 }
 JUNCTORS = {"all_of": "allOf", "any_of": "anyOf", "one_of": "oneOf"}
-"""Attributes of a field that hold alternatives, with their schema keywords."""
+"""Field attributes that hold alternatives, with the corresponding schema keywords."""
 _OWN = frozenset(
     {"required", "immutable", "items", "properties", "additional_properties", "validations"}
     | {*JUNCTORS, "not_"}
@@ -21,7 +21,7 @@ _OWN = frozenset(
 
 
 def is_required(field: FieldLike) -> bool:
-    """Return whether the author requires the field, as ``string!`` or ``required: true``."""
+    """Return whether the author requires the field, with ``string!`` or ``required: true``."""
     if isinstance(field, str):
         return field.endswith("!")
     return field.required is True
@@ -30,7 +30,7 @@ def is_required(field: FieldLike) -> bool:
 def convert_field(field: FieldLike) -> dict[str, Any]:
     """Return the structural schema for one field.
 
-    Whether the field is required is part of its parent's schema.  Nested objects list their
+    Whether the field is required is stored in its parent's schema.  Nested objects list their
     required properties, ``immutable`` becomes a CEL rule, and every list has a list type, which is
     ``atomic`` by default.
     """

@@ -1,4 +1,4 @@
-"""Types for the values in provider.yaml: names, other strings, and the fields of kinds.
+"""Types for the values in provider.yaml: names, other strings, and kinds' fields.
 
 Patterns and length limits come from :mod:`capsmith.safetext`, so every accepted string is safe in
 generated code.  Fields use the vocabulary of structural schemas, or a shorthand like ``string!``.
@@ -31,7 +31,7 @@ from capsmith.yamldoc.quote import quote
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A string type: a pattern for the whole string, a length limit, and the finding on failure."""
+    """A string type: a pattern, a length limit, and the finding for strings that do not match."""
 
     id: str
     what: str
@@ -331,7 +331,7 @@ SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 
 
 class SpecModel(BaseModel):
-    """Base class of models: immutable, strict, camelCase keys, no unknown keys; built lazily."""
+    """Base class for models: immutable, strict, camelCase keys, no unknown keys; built lazily."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, alias_generator=to_camel, defer_build=True
@@ -364,7 +364,7 @@ def _flag_or_list(value: Any) -> str | None:
 
 
 def choose_by_tag(tag: Any, expected: str) -> Discriminator:
-    """Return a discriminator that reports ``spec-wrong-type``: ``must be``, and ``expected``."""
+    """Return a discriminator that reports ``spec-wrong-type`` with "must be" and ``expected``."""
     return Discriminator(
         tag, custom_error_type="spec-wrong-type", custom_error_message=f"must be {expected}"
     )

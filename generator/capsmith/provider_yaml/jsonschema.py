@@ -26,7 +26,7 @@ def format_provider_schema() -> str:
 
 
 def tidy(node: Any) -> Any:
-    """Return part of a schema without pydantic's titles, and without null for optional keys."""
+    """Return part of a schema without pydantic's titles, and without ``null`` for optional keys."""
     if isinstance(node, list):
         return [tidy(item) for item in node]
     if not isinstance(node, dict):

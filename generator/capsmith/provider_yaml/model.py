@@ -308,7 +308,7 @@ HookName = Literal[
     "CanUpdateMachineSet",
     "UpdateMachine",
 ]
-"""Names of hooks (RX-05), which schemas/contracts/common/hooks.yaml describes."""
+"""Hook names (RX-05), which schemas/contracts/common/hooks.yaml describes."""
 
 
 class VersionFieldsSpec(SpecModel):
@@ -771,7 +771,7 @@ class ProviderSpec(SpecModel):
     )
 
     def has(self, section: ComponentSection) -> bool:
-        """Return whether provider.yaml has a section."""
+        """Return whether provider.yaml has the section."""
         return getattr(self, _ATTRIBUTES[section]) is not None
 
     def section(self, name: Section) -> Mapping[str, KindSpec]:
@@ -780,7 +780,7 @@ class ProviderSpec(SpecModel):
         return kinds or {}
 
     def identities(self) -> Iterator[tuple[tuple[str | int, ...], str | CredentialsSpec]]:
-        """Yield the path to each identity kind in provider.yaml, with the kind's description."""
+        """Yield (path, description) for each identity kind in provider.yaml."""
         written = self.credentials
         if isinstance(written, tuple):
             yield from ((("credentials", index), each) for index, each in enumerate(written))
@@ -788,7 +788,7 @@ class ProviderSpec(SpecModel):
             yield ("credentials",), written
 
     def kinds(self) -> Iterator[tuple[Section, str, KindSpec]]:
-        """Yield every kind as its section, name and description."""
+        """Yield (section, name, description) for each kind."""
         for section in SECTIONS:
             for kind, described in self.section(section).items():
                 yield section, kind, described

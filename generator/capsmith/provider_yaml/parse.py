@@ -90,10 +90,11 @@ class Parsed(NamedTuple):
 
 
 def parse(text: str, file: str) -> Parsed:
-    """Parse and validate a provider.yaml; ``file`` is the name to use in findings.
+    """Parse and validate a provider.yaml. ``file`` is the name to use in findings.
 
-    Invalid input does not raise, but results in findings with these ids: ``yaml-*``, ``spec-*``,
-    ``field-*``, ``schema-*`` and the ids of contract rules about names (CC-50, CRD-04 …).
+    Invalid input does not raise an exception, but results in findings with these ids: ``yaml-*``,
+    ``spec-*``, ``field-*``, ``schema-*`` and the ids of contract rules about names (CC-50, CRD-04
+    …).
     """
     document, findings = parse_document(text, file)
     if document is None:

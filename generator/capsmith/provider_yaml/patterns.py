@@ -1,7 +1,7 @@
 """Regular expressions in RE2 syntax, the only syntax that the API server accepts.
 
-Pydantic's linear-time engine compiles and matches them.  Python's engine accepts patterns that the
-API server refuses, and takes exponential time for some.
+They are compiled and matched by pydantic's linear-time engine.  Python's engine accepts patterns
+that the API server rejects, and takes exponential time for some.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FOREIGN_ESCAPE = re.compile(r"\\([1-9]|[kguUZG<>])")
 
 
 def explain_refusal(pattern: str) -> str:
-    """Return the reason why the API server would refuse ``pattern``; empty if it accepts it."""
+    """Return the reason why the API server would reject ``pattern``; empty if it accepts it."""
     # The engine used here would accept some of these with a different meaning, or refuse them with
     # a message about its own syntax.
     for escape in re.findall(r"\\.", pattern, re.DOTALL):
@@ -62,7 +62,7 @@ def explain_refusal(pattern: str) -> str:
 
 
 def has_match(pattern: str, text: str) -> bool:
-    """Return whether RE2 finds a match of ``pattern`` anywhere in ``text``.
+    """Return whether RE2 finds a match for ``pattern`` anywhere in ``text``.
 
     Returns True for an invalid pattern, which :func:`explain_refusal` reports.
     """

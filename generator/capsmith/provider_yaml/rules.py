@@ -20,7 +20,7 @@ _FIELD_PATH = re.compile(f"(?:{_STEP.pattern})+")
 
 
 class UnknownField(NamedTuple):
-    """A step of a field path that is not a declared property, and the names that are declared."""
+    """A step in a field path that is not a declared property, and the names that are declared."""
 
     name: str
     known: tuple[str, ...]
@@ -106,7 +106,7 @@ def _has_any_size(schema: Mapping[str, Any]) -> bool:
 
 
 def check_form(rule: Validation, reporter: PathReporter) -> None:
-    """Check the parts of a rule that do not depend on its schema; finding id ``schema-rule``."""
+    """Check the parts of a rule that do not depend on its schema. Finding id: ``schema-rule``."""
     if not rule.rule.strip():
         reporter.add_error("schema-rule", "the rule is empty", "Write a CEL expression.", "rule")
     if "\n" in rule.rule.strip() and not rule.message:

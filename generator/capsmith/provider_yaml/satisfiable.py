@@ -1,4 +1,4 @@
-"""Detect schemas with limits that no value can satisfy, in cases that are simple to decide."""
+"""Detect schemas whose limits no value can satisfy, in cases that are easy to decide."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _Schema = Mapping[str, Any]
 
 
 def explain_empty_range(schema: _Schema) -> str:
-    """Explain why no number satisfies the limits of ``schema``; return "" if a number does.
+    """Explain why no number satisfies the limits in ``schema``; return "" if a number does.
 
-    Limits that the API server refuses anyway, such as a minimum above the maximum, are not judged.
+    Limits that the API server rejects regardless, such as a minimum above the maximum, are not
+    checked.
     """
     low, high = _find_number(schema, "minimum"), _find_number(schema, "maximum")
     if low is None or high is None or low > high:
@@ -58,7 +59,7 @@ def explain_few_properties(schema: _Schema) -> str:
 
 
 def explain_many_required(schema: _Schema) -> str:
-    """Explain why required properties exceed ``maxProperties``; return "" if they do not."""
+    """Explain that there are more required properties than ``maxProperties``; return "" if not."""
     required, most = len(schema.get("required", ())), schema["maxProperties"]
     if required <= most:
         return ""

@@ -1,7 +1,7 @@
-"""Check that the fields of all kinds form structural schemas that the API server accepts.
+"""Check that all kinds' fields form structural schemas that the API server accepts.
 
-The findings refer to lines of provider.yaml, so that authors learn of an error before ``kubectl
-apply`` refuses the CRD.  CEL rules are checked in :mod:`capsmith.provider_yaml.rules`.
+The findings refer to lines in provider.yaml, so that authors learn of an error before ``kubectl
+apply`` rejects the CRD.  CEL rules are checked in :mod:`capsmith.provider_yaml.rules`.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ _ALLOWED = frozenset(_LIMITS.split()) | frozenset(JUNCTORS)
 # In a structural schema, limits in allOf, anyOf, oneOf and not have no types, defaults or
 # descriptions: the field next to them declares everything that they mention.
 def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Report limits and patterns that the API server refuses or that no value can satisfy.
+    """Report limits and patterns that the API server rejects or that no value can satisfy.
 
     Finding ids: ``schema-bounds`` and ``schema-pattern``.
     """
@@ -263,7 +263,7 @@ _FLAGS = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 
 
 def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
-    """Check the fields of every kind; finding ids ``schema-*``."""
+    """Check every kind's fields. Finding ids: ``schema-*``."""
     findings: list[Finding] = []
     for section, kind, described in spec.kinds():
         top = PathReporter(document, (section, kind), findings)

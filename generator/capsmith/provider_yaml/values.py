@@ -29,7 +29,7 @@ _GO_TIME = re.compile(
 def is_duration(text: str) -> bool:
     """Return whether ``text`` has the syntax that Go's ``time.ParseDuration`` accepts.
 
-    Durations that are too large for Go are accepted too.
+    Durations that are too large for Go are accepted as well.
     """
     return _DURATION.fullmatch(text) is not None
 
@@ -90,7 +90,7 @@ _UNITS = r"[0-9]+\s*(?:ns|us|µs|ms|[smhdw]|hr|wk|nano|micro|milli|sec|min|hour|
 def is_of_format(name: str, text: str) -> bool:
     """Return whether the API server accepts ``text`` for the string format ``name``.
 
-    Returns True for formats that the API server does not check.
+    Always returns True for formats that the API server does not check.
     """
     normalized = name.replace("-", "")
     pattern = _PATTERNS.get(normalized)
@@ -219,9 +219,9 @@ _MANY = 1_000_000
 
 
 def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
-    """Yield a path and a reason for each place where ``value`` violates ``schema``.
+    """Yield (path, reason) for each place where ``value`` violates ``schema``.
 
-    ``path`` is the path to ``value`` itself, with which all yielded paths start.
+    All yielded paths start with ``path``, which is the path to ``value`` itself.
     """
     if value is None:
         if not schema.get("nullable"):
@@ -259,7 +259,7 @@ def is_of_type(value: Any, name: str) -> bool:
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are equal as JSON, in which ``true`` differs from 1."""
+    """Return whether two values are equal in JSON, where ``true`` differs from 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

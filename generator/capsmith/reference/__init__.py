@@ -1,4 +1,4 @@
 """Generate the contract reference from the contract data, as Markdown or HTML.
 
-Neither reads nor writes files, and is independent of any provider.
+Opens no files, and does not depend on any provider.
 """

@@ -1,4 +1,4 @@
-"""List the fields of a role, from the role's shape and from rules that name a path."""
+"""List a role's fields, based on the role's shape and on rules that name a path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DocumentedField(NamedTuple):
     values."""
     type: str
     limits: tuple[str, ...]
-    """Limits in words, without the pattern."""
+    """Limits in words, except for the pattern."""
     pattern: str
     required: bool
     """Whether an object that has the field's parent must also have the field."""
@@ -35,7 +35,7 @@ class DocumentedField(NamedTuple):
 
     @property
     def necessity(self) -> str:
-        """Return in words whether CRDs must declare the field, by RFC 2119 if possible."""
+        """Describe whether CRDs must declare the field, using RFC 2119 keywords where possible."""
         if self.inherited:
             return "required in its parent" if self.required else "optional in its parent"
         words = list(dict.fromkeys(_necessity(rule, self.path) for rule in self.rules))
@@ -43,7 +43,7 @@ class DocumentedField(NamedTuple):
 
 
 def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
-    """Return the fields of a role in one contract version: ``spec`` before ``status``.
+    """Return a role's fields in one contract version, ``spec`` before ``status``.
 
     Fields that capsmith adds are left out.  Fields come from the role's shape, and from rules that
     name a path outside the shape.
@@ -62,7 +62,7 @@ def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
 
 
 def list_named_paths(rule: Rule) -> Iterator[tuple[str, str]]:
-    """Yield each path that a rule's check expects, with its type."""
+    """Yield (path, type) for each path that a rule's check expects."""
     if rule.check is None:
         return
     params = rule.check.params

@@ -19,7 +19,7 @@ from capsmith.reference.model import (
 
 
 def name_file(path: str) -> str:
-    """Return the name of the file for a page, ending in ``.html``."""
+    """Return a page's file name, ending in ``.html``."""
     return f"{path}.html"
 
 

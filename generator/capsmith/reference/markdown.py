@@ -28,7 +28,7 @@ _WIDTH = 100
 
 
 def name_file(path: str) -> str:
-    """Return the name of the file for a page. The index of a folder is its ``README.md``."""
+    """Return a page's file name. A folder's index page is its ``README.md``."""
     return "README.md" if path == INDEX else f"{path}.md"
 
 
@@ -91,9 +91,10 @@ def _escaped(text: str) -> str:
 
 
 def wrap_text(text: str, first: str = "", further: str = "") -> str:
-    """Wrap text at spaces. ``first`` indents the first line, and ``further`` all other lines.
+    """Wrap text at spaces.
 
-    Lines with long links may exceed the width.
+    ``first`` indents the first line, and ``further`` all other lines.  Lines with long links may
+    exceed the width.
     """
     return textwrap.fill(
         text,

@@ -19,7 +19,7 @@ class Strong(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link to a section of a page or to another site."""
+    """A link to a section on a page or to another site."""
 
     text: str
     page: str = ""
@@ -72,7 +72,7 @@ Block = Heading | Paragraph | Items | Table | CodeBlock
 
 
 class ReferencePage(NamedTuple):
-    """A page of the reference."""
+    """A page in the reference."""
 
     path: str
     """Path such as ``v1beta2/infra-machine``. A page named ``index`` represents its folder."""

@@ -1,4 +1,5 @@
-"""Build all pages: contents, access, a page for each contract and role, and the full rules."""
+"""Build all pages: contents, access, a page for each contract version and role, and the full
+rules."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ _TESTS = {
 def build_access_page(
     table: AccessTable, core: Project, rules: Mapping[str, Rule]
 ) -> ReferencePage:
-    """Build the page about core's requests, with links to the source of tested releases of core."""
+    """Build the page about core's requests, with links to the source of tested core releases."""
     texts = Texts(rules)
     blocks: list[Block] = [
         Paragraph(tuple(_introduce_access(core))),
@@ -175,14 +176,13 @@ _FIELD_HEAD = ("Path", "Type", "Limits", "Necessity", "Rules", "Releases of core
 
 
 class Subject(NamedTuple):
-    """A topic of the contract. Each contract version has a page about it."""
+    """A topic in the contract. Each contract version has a page about it."""
 
     name: str
-    """Name of the page, and of the file with its rules."""
+    """Name of the page, and of the file that contains its rules."""
     title: str
     roles: tuple[str, ...]
-    """Roles that the page describes; empty for the page with all rules that concern no role's
-    page."""
+    """Roles that the page describes; empty for the page with the remaining rules."""
     table: ContractPage | None = None
     """Rule table on the contract's own page; None if that page has no table."""
 
@@ -200,10 +200,10 @@ def build_pages(
     access: AccessTable,
     core: Project,
 ) -> list[ReferencePage]:
-    """Build all pages: the index, a page for each contract and subject, the access page, and the
-    rules.
+    """Build all pages: the index, one per contract version and subject, access, and the rules.
 
-    ``contracts`` are oldest first, and ``access`` is the content of the access page.
+    ``contracts`` are sorted from oldest to newest, and ``access`` is the content of the access
+    page.
     """
     found = {id: rule for contract in contracts for id, rule in contract.rules.items()}
     rules = {id: found[id] for id in sorted(found, key=get_sort_key)}
@@ -222,7 +222,7 @@ def build_pages(
 
 
 def select_rules(contract: Contract, subject: Subject, subjects: Sequence[Subject]) -> list[Rule]:
-    """Return the rules in a contract that belong on the page about ``subject``.
+    """Return the rules in a contract version that belong on the page about ``subject``.
 
     A subject without roles gets the rules that belong to no other subject.
     """

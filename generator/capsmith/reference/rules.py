@@ -40,12 +40,12 @@ def format_heading(rule: Rule) -> str:
 
 
 def link_rule(rule: Rule) -> Link:
-    """Return a link to a rule's section. The text of the link is the rule's id."""
+    """Return a link to a rule's section. The link's text is the rule id."""
     return Link(rule.id, f"rules/{rule.page}", format_heading(rule))
 
 
 class Texts:
-    """Converter from strings that mention rules to spans with links."""
+    """Converts strings that mention rules to spans with links."""
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:
         self._rules = rules
@@ -77,7 +77,7 @@ def link_rules(rules: Collection[Rule]) -> Spans:
 
 
 def describe_releases(core: Mapping[str, Any]) -> str:
-    """Return the releases of core for a table cell: ``since v1.13``, or ``all`` if unlimited."""
+    """Return core releases for a table cell: ``since v1.13``, or ``all`` if unlimited."""
     words = {"since": "since", "deprecated": "deprecated in", "until": "until"}
     found = [f"{words[name]} {core[name]}" for name in words if core.get(name)]
     return ", ".join(found) or "all"
@@ -129,7 +129,7 @@ def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
 def build_level_blocks(
     rules: Iterable[Rule], roles: Sequence[str], texts: Texts, what: str
 ) -> Iterator[Block]:
-    """Yield a heading and a table for each level. ``what`` is the end of each table's caption."""
+    """Yield a heading and a table for each level. Each table's caption ends with ``what``."""
     by_level: dict[Level, list[Rule]] = {}
     for rule in rules:
         by_level.setdefault(rule.level, []).append(rule)
@@ -169,7 +169,7 @@ def _class(rule: Rule, roles: Sequence[str]) -> Spans:
 
 
 def name_source(url: str) -> str:
-    """Return a short name for a URL: the end of its path, and the release of the book, if any."""
+    """Return a short name for a URL: the end of its path and, if known, the release of the book."""
     address, _, fragment = url.partition("#")
     name = address.rstrip("/").rpartition("/")[2]
     name = f"{name}#{fragment}" if fragment else name

@@ -1,4 +1,4 @@
-"""Group findings into sections of a report, with relative file names."""
+"""Group findings into report sections, with relative file names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TITLES = {
 
 
 def make_sections(findings: Sequence[Finding], folder: str) -> Iterator[Section]:
-    """Yield one section for each severity that occurs, the most severe first.
+    """Yield one section for each severity that occurs, most severe first.
 
-    File names become relative to ``folder``.
+    File names are made relative to ``folder``.
     """
     for severity, title in _TITLES.items():
         entries = tuple(
@@ -38,10 +38,10 @@ def make_sections(findings: Sequence[Finding], folder: str) -> Iterator[Section]
 
 
 def relocate(location: Location, folder: str) -> Location:
-    """Return the location with its file relative to ``folder`` if the file has an absolute path."""
+    """Return the location with an absolute file path made relative to ``folder``."""
     return replace(location, file=relocate_path(location.file, folder))
 
 
 def relocate_path(path: str, folder: str) -> str:
-    """Return an absolute path relative to ``folder``, and any other path unchanged."""
+    """Return an absolute path relative to ``folder``, or any other path unchanged."""
     return posixpath.relpath(path, folder) if path.startswith("/") else path

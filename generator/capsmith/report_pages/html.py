@@ -1,7 +1,7 @@
 """Render a report as one HTML file that loads nothing from the network. Pure: data in, text out.
 
 The content security policy lists the digests of the style sheet and the script in the file, so that
-a browser runs nothing else, even if a string from a manifest were to become markup.
+a browser runs nothing else, even if a string from a manifest ended up as markup.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def render(page: ReportPage) -> str:
 
 
 def make_digest(text: str) -> str:
-    """Return the SHA-256 digest of an inline script or style for a content security policy."""
+    """Return an inline script's or style's SHA-256 digest for a content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

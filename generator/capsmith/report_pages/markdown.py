@@ -1,7 +1,7 @@
 """Render a report as Markdown for a GitHub job summary or comment. Pure: data in, text out.
 
 Nothing from a manifest becomes markup, HTML, a mention or a link.  Anything that is not plain prose
-is put into a code span or a fence, which are longer than any run of backticks inside.
+is put into a code span or a fence that is longer than any run of backticks inside it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from capsmith.report_pages.model import (
 from capsmith.report_pages.shorten import shorten, shorten_line
 
 MAX_CHARACTERS = 65_000
-"""Maximum length of a report; GitHub accepts comments of 65,536 characters and summaries of 1
+"""Maximum length of a report. GitHub accepts comments of 65,536 characters and summaries of 1
 MiB."""
 _RESERVED = 500
 """Number of characters reserved for the note about findings that are left out."""
@@ -41,8 +41,8 @@ _LINK = re.compile(r"https://[A-Za-z0-9./_~%#?=&+:-]+")
 def render(page: ReportPage) -> str:
     """Return the report as Markdown without a final newline, short enough for a GitHub comment.
 
-    Findings that do not fit are left out, and the last line states their number; the list of passed
-    checks is then left out, too.
+    If some findings do not fit, the last line states how many are left out, and the list of passed
+    checks is left out, too.
     """
     head = "\n".join(_head(page))
     blocks, size = [head], len(head)

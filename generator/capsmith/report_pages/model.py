@@ -13,35 +13,35 @@ LINES_AROUND = 3
 
 
 class Excerpt(NamedTuple):
-    """Consecutive lines of a file, one of which is marked."""
+    """Consecutive lines from a file, one of which is marked."""
 
     first: int
-    """Number of the first line in the file, starting at 1."""
+    """Number of the first line in the file (1-based)."""
     lines: tuple[str, ...]
     marked: int
-    """Number of the marked line in the file, starting at 1."""
+    """Number of the marked line in the file (1-based)."""
 
 
 class Moment(NamedTuple):
-    """A change of an object."""
+    """A change to an object."""
 
     seconds: float
-    """Time since the check began, in seconds; negative if the change was earlier."""
+    """Time of the change in seconds since the check began; negative if it was earlier."""
     what: str
     writer: str = ""
     """Who wrote the change; empty if unknown."""
 
 
 class Life(NamedTuple):
-    """The changes of an object in order."""
+    """The changes to an object, in order."""
 
     subject: str
-    """Kind and name of the object."""
+    """The object's kind and name."""
     moments: tuple[Moment, ...]
 
 
 class Log(NamedTuple):
-    """The last lines of a log."""
+    """A log's last lines."""
 
     name: str
     lines: tuple[str, ...]
@@ -54,58 +54,58 @@ class Entry(NamedTuple):
     message: str
     location: Location = Location("")
     subject: str = ""
-    """Kind and name of the object."""
+    """The object's kind and name."""
     path: str = ""
-    """Path in the object, such as ``spec.versions[0].name``."""
+    """Field path in the object, such as ``spec.versions[0].name``."""
     rule: str = ""
     """The violated rule in words."""
     when: str = ""
-    """Condition for the consequence; empty if there is always a consequence."""
+    """Condition under which the consequence occurs; empty if it always occurs."""
     releases: tuple[str, ...] = ()
-    """Affected releases of core; empty if they are not known."""
+    """Affected core releases; empty if unknown."""
     hint: str = ""
     link: str = ""
     """URL of the rule's source."""
     excerpt: Excerpt | None = None
     folder: str = ""
-    """Folder of the release with the finding, if several releases were judged."""
+    """Folder of the release that contains the finding, if several releases were checked."""
     lives: tuple[Life, ...] = ()
-    """What happened to the objects of a check."""
+    """The changes to the objects that the check is about."""
     logs: tuple[Log, ...] = ()
 
 
 class Group(NamedTuple):
-    """Findings with the same consequence."""
+    """Findings that have the same consequence."""
 
     consequence: str
-    """The consequence, and whom it affects; empty if it is not known."""
+    """The consequence, and whom it affects; empty if unknown."""
     entries: tuple[Entry, ...]
 
 
 class Section(NamedTuple):
-    """Findings of one class, such as all breaking violations."""
+    """Findings in one class, such as all breaking violations."""
 
     title: str
     groups: tuple[Group, ...]
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Return the findings of all groups, in order."""
+        """Return all groups' findings, in order."""
         return tuple(entry for group in self.groups for entry in group.entries)
 
 
 class Fact(NamedTuple):
-    """A line in the head of a report, such as a version."""
+    """A line at the top of a report, such as a version."""
 
     name: str
     value: str
     lives: tuple[Life, ...] = ()
-    """What happened to the objects of a check that passed."""
+    """The changes to the objects that a passed check was about."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """A report: the verdict, what was judged, the findings, and the checks that passed."""
+    """A report: the verdict, what was checked, the findings, and the checks that passed."""
 
     title: str
     verdict: str
@@ -113,46 +113,46 @@ class ReportPage:
     has_failed: bool
     facts: tuple[Fact, ...] = ()
     command: str = ""
-    """Command line that repeats the report."""
+    """Command line that produces the report again."""
     sections: tuple[Section, ...] = ()
     releases: tuple[str, ...] = ()
-    """Releases of core that were judged, which are the matrix columns; empty for no matrix."""
+    """Core releases that were checked, as matrix columns; empty for no matrix."""
     folders: tuple[tuple[str, str], ...] = ()
-    """Folder of each judged release, if there are several, and its verdict in one sentence."""
+    """Folder and one-sentence verdict for each checked release, if there are several."""
     notes: tuple[str, ...] = ()
-    """Parts that were not judged, with reasons."""
+    """Parts that were not checked, with the reasons."""
     held: tuple[Fact, ...] = ()
-    """Checks that found no violation: the id, and the rule or check in words."""
+    """Checks that found no violation: the id, and a description of the rule or check."""
     held_title: str = "Checks that passed"
     held_note: str = "Show all"
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Return all findings in the order of their numbers, which start at 1."""
+        """Return all findings, ordered by their number in the report."""
         return tuple(entry for section in self.sections for entry in section.entries)
 
 
 class Point(NamedTuple):
-    """A moment and its place on the time axis."""
+    """A moment and its position on the time axis."""
 
     moment: Moment
     x: float
-    """Place between 0 and 1,000."""
+    """Position between 0 and 1,000."""
 
 
 class Axis(NamedTuple):
-    """The changes of several objects on a common time axis."""
+    """Changes to several objects on a common time axis."""
 
     zero: float
-    """Place of the beginning of the check, between 0 and 1,000."""
+    """Position at which the check began, between 0 and 1,000."""
     lives: tuple[tuple[str, tuple[Point, ...]], ...]
-    """Each object with its points."""
+    """Each object's name and its points."""
 
 
 def make_axis(lives: tuple[Life, ...]) -> Axis:
-    """Arrange changes on an axis that ends with the last change.
+    """Arrange changes on a time axis that ends with the last change.
 
-    It begins with the first change or with the check, whichever is earlier.
+    The axis begins with the first change or with the start of the check, whichever is earlier.
     """
     times = [0.0, *(moment.seconds for life in lives for moment in life.moments)]
     begin, length = min(times), max(max(times) - min(times), 0.001)
@@ -170,29 +170,29 @@ def make_axis(lives: tuple[Life, ...]) -> Axis:
 
 
 class MatrixRow(NamedTuple):
-    """The findings of one rule: for each column, the numbers of its findings."""
+    """One rule's findings: for each column, the numbers of the findings."""
 
     id: str
     cells: tuple[tuple[int, ...], ...]
 
     def list_columns(self, columns: Sequence[str], cell: tuple[int, ...]) -> tuple[str, ...]:
-        """Return the columns whose findings are exactly those of ``cell``."""
+        """Return the columns whose finding numbers are exactly those in ``cell``."""
         return tuple(
             column for column, each in zip(columns, self.cells, strict=True) if each == cell
         )
 
 
 def make_matrix(page: ReportPage) -> tuple[MatrixRow, ...]:
-    """Return one row for each violated rule, sorted by id, with one cell for each release.
+    """Return one row for each violated rule, sorted by id, with one cell for each core release.
 
-    A finding without known releases affects all releases.
+    A finding whose releases are unknown counts for all releases.
     """
     columns = page.releases
     return _make_rows(page, columns, lambda each, of: not each.releases or of in each.releases)
 
 
 def make_folder_matrix(page: ReportPage) -> tuple[MatrixRow, ...]:
-    """Return one row for each violated rule, sorted by id, with one cell for each judged release.
+    """Return one row for each violated rule, sorted by id, with one cell for each checked release.
 
     Findings in other files are left out.
     """
@@ -216,7 +216,7 @@ def _make_rows(
 
 
 def make_excerpt(text: str, line: int) -> Excerpt | None:
-    """Return the lines of ``text`` around a line number, or None if there is no such line."""
+    """Return the lines in ``text`` around a line number, or None if there is no such line."""
     lines = text.split("\n", line + LINES_AROUND)[: line + LINES_AROUND]
     if not 1 <= line <= len(lines):
         return None

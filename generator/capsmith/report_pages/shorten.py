@@ -9,12 +9,12 @@ MAX_LINE = 160
 
 
 def shorten(text: str, limit: int = MAX_VALUE) -> str:
-    """Return ``text``, or its first ``limit`` characters and the number of omitted characters."""
+    """Return ``text`` or, if too long, its first ``limit`` characters and the number omitted."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]} ... ({len(text) - limit} more characters)"
 
 
 def shorten_line(text: str) -> str:
-    """Return a line of an excerpt, shortened to :data:`MAX_LINE` characters."""
+    """Return a line from an excerpt, shortened to :data:`MAX_LINE` characters."""
     return shorten(text, MAX_LINE)

@@ -1,6 +1,6 @@
 """Resolve a description into a :class:`Provider`: derive a draft, check it, and build.
 
-Lists all checks that compare keys, in the order in which an author reads provider.yaml.  Checks of
+Lists all checks that compare keys, in the order in which an author reads provider.yaml.  Checks on
 single keys run earlier, when the file is parsed.
 """
 
@@ -69,8 +69,8 @@ class Resolved(NamedTuple):
 def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Contract]) -> Resolved:
     """Derive every setting that the author left out, check the result, and build the provider.
 
-    ``contracts`` maps every known version to its contract, because the fields of all contracts are
-    reserved, even of those that the provider does not follow.
+    ``contracts`` maps every known version to its contract, because the fields of all contract
+    versions are reserved, even of those that the provider does not have.
     """
     draft = derive(spec, contracts)
     findings: list[Finding] = []
@@ -140,7 +140,7 @@ def _followed_first(draft: Draft, contracts: Mapping[str, Contract]) -> list[Con
 def link_rules(
     findings: list[Finding] | tuple[Finding, ...], contracts: Mapping[str, Contract]
 ) -> tuple[Finding, ...]:
-    """Return the findings, with a link to the source added where the id is a contract rule's.
+    """Return the findings. Those whose id is a contract rule get a link to the rule's source.
 
     Rules are read from disk only if there are findings.
     """

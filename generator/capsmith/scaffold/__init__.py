@@ -31,9 +31,9 @@ from capsmith.findings import Finding, Location
 from capsmith.yamldoc.quote import clip
 
 TEMPLATE = "capsmith-provider"
-"""Name of the template's folder, which cookiecutter also uses for replay files."""
+"""Name of the template's folder. cookiecutter also uses it for replay files."""
 MAX_CHARACTERS: Final = 500
-"""Maximum number of characters in an answer, which is more than a repository URL needs.
+"""Maximum number of characters in an answer. No repository URL needs more.
 
 YAML limits keys to 1,024 characters.
 """
@@ -45,7 +45,7 @@ Answer = str | bool
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldOptions:
-    """Sources of answers besides prompts. Attributes have the names of cookiecutter's options."""
+    """Sources of answers besides prompts. Attributes are named after cookiecutter's options."""
 
     no_input: bool = False
     overrides: Mapping[str, Answer] | None = None
@@ -61,14 +61,14 @@ class ScaffoldOptions:
 
     @property
     def replays(self) -> bool:
-        """Return whether to use the answers of an earlier run."""
+        """Return whether to use an earlier run's answers."""
         return self.replay or self.replay_file is not None
 
     def retry(self, proposal: Proposal, unusable: Collection[str] = ()) -> ScaffoldOptions:
-        """Return options for another round, with the answers of ``proposal`` as defaults.
+        """Return options for another round, with the answers in ``proposal`` as defaults.
 
         Answers to ``unusable`` questions are discarded.  Answers that were only defaults are
-        discarded too, because a default may depend on an answer that changes now.
+        discarded as well, because a default may depend on an answer that changes now.
         """
         answers = {**(self.overrides or {}), **proposal.typed}
         kept = {key: answer for key, answer in answers.items() if key not in unusable}
@@ -83,7 +83,7 @@ class Proposal:
     typed: Mapping[str, Answer]
     """Answers that differ from their defaults, which may depend on other answers."""
     folder: str
-    """Name of the repository's folder if the user does not specify one."""
+    """The repository folder's name if the user does not specify one."""
     text: str
     """Content of provider.yaml."""
 
@@ -195,7 +195,7 @@ def _questions(defaults: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_questions() -> dict[str, str]:
-    """Return the keys of all questions in order, each with the text of its prompt."""
+    """Return the keys of all questions in order, each with its prompt."""
     questions = _questions({})
     prompts = questions["__prompts__"]
     texts = {key: prompts[key] for key in _public(questions)}

@@ -1,4 +1,4 @@
-"""Cache slow results in a user's folder. Without the cache, everything works but is slower.
+"""Cache slow results in a folder that belongs to the user. Without it, everything is only slower.
 
 Some entries are executed (compiled blueprints), so a folder that other users can write to is not
 used.  Any number of runs may share the folder.  Entries are renamed into place and are returned
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 class FolderCache:
-    """A cache with one file for each entry, renamed into place and verified by digest."""
+    """A cache with one file per entry, renamed into place and verified by digest."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

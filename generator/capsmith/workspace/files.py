@@ -37,7 +37,7 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
     in ``.git``.  ``path`` must be relative and must not contain ``..``.
 
     This is a check, not a lock: a process that can write to the folder could replace a parent with
-    a symlink between check and write.  Such a process needs no help from capsmith.
+    a symlink between check and write.  Such a process could do the same harm without capsmith.
     """
     # On file systems that ignore case, .GIT is the same folder.
     if ".git" in path.lower().split("/"):
@@ -88,7 +88,7 @@ def make_refusal(path: str, why: str) -> Refused:
 
 
 def remove_empty_parents(folder: Path, target: Path) -> None:
-    """Remove the empty parents of ``target`` below ``folder``. ``folder`` itself is kept."""
+    """Remove empty parents of ``target`` inside ``folder``. ``folder`` itself is kept."""
     # The folder itself stays even if it is empty, because the author created it.
     for parent in target.parents:
         if parent == folder:
@@ -112,7 +112,7 @@ def read_permissions(file: Path) -> int:
 def write_synced(target: Path, content: bytes, permissions: int) -> None:
     """Write a file with the given permissions to an existing folder, and sync it to disk.
 
-    On return, the content is on disk.  The name of a new file may still be lost in a power failure,
+    On return, the content is on disk.  A new file's name may still be lost in a power failure,
     because the folder is not synced: rename the file afterwards, or be able to write it again.
     """
     with target.open("wb") as file:
@@ -129,8 +129,8 @@ def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
 
     Missing folders are created.  On return, all contents are on disk, so a later rename never
     refers to a file that a power failure would leave empty.  Files are written in any order, so
-    nothing may refer to them before this function returns.  Raises the error of the first failed
-    write after all other writes have ended.
+    nothing may refer to them before this function returns.  If a write fails, the first error is
+    raised after all other writes have ended.
     """
     # A file system commits files that are synced at the same time together; if they were synced one
     # after another, each file would wait for its own commit.
@@ -181,7 +181,7 @@ def replace_file(target: Path, content: bytes) -> None:
 
 
 def create_file(target: Path, content: bytes) -> None:
-    """Create a file atomically: with its whole content, or not at all.
+    """Create a file atomically: either with its whole content, or not at all.
 
     Raises FileExistsError if ``target`` exists.
     """

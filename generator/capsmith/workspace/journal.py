@@ -48,14 +48,14 @@ from capsmith.workspace.files import (
 
 
 class Write(NamedTuple):
-    """The new content and permissions of a file. None keeps an existing file's permissions."""
+    """A file's new content and permissions. None keeps an existing file's permissions."""
 
     content: bytes
     mode: int | None
 
 
 class Change:
-    """Files to write and files to remove, all in one step that succeeds or fails as a whole."""
+    """Files to write and to remove, in one step that succeeds or fails as a whole."""
 
     def __init__(self) -> None:
         self.writes: dict[str, Write] = {}
@@ -100,7 +100,7 @@ class _Pending:
 
 
 class Journal:
-    """The pending change of a folder, if there is one.
+    """A folder's pending change, if there is one.
 
     The caller must hold the folder (:func:`capsmith.workspace.hold.hold_folder`): two processes
     that complete the same change would mistake each other's moves for edits.
@@ -125,10 +125,10 @@ class Journal:
     def stage(self, change: Change, read: Mapping[str, str] | None = None) -> None:
         """Stage ``change`` for :meth:`complete` or :meth:`undo`.
 
-        ``read`` maps the paths of the files that the change was derived from to the digests of
-        their contents, which are empty for files that did not exist.  Raises Refused
-        (``output-saved``) if one of the files has been saved since then.  There must be no pending
-        change.  If an exception is raised, nothing has changed.
+        ``read`` maps the paths of the files that the change was derived from to their contents'
+        digests, which are empty for files that did not exist.  Raises Refused (``output-saved``) if
+        one of the files has been saved since then.  There must be no pending change.  If an
+        exception is raised, nothing has changed.
         """
         self._discard_stage()
         try:
@@ -159,10 +159,10 @@ class Journal:
     def complete(self, *, is_resumed: bool = True) -> None:
         """Complete the pending change or, if it is being undone, complete the undo.
 
-        Raises Refused if a file was edited since then: before anything is moved
+        Raises Refused if a file has been edited since then: before anything is moved
         (``output-edited``), or after all other files have their former contents again
-        (``output-saved``).  A change that this run has staged (not ``is_resumed``) is then always
-        undone.  Raises UnreadableInput for an invalid list or damaged staged files.
+        (``output-saved``).  If this run has staged the change (not ``is_resumed``), it is always
+        undone in this case.  Raises UnreadableInput for an invalid list or damaged staged files.
         """
         pending = self._load()
         if pending.undo:

@@ -46,11 +46,11 @@ class KustomizeOutput(NamedTuple):
 
     text: str
     folder: Path
-    """Folder to which the paths in ``config.kubernetes.io/origin`` annotations are relative."""
+    """Folder that the paths in ``config.kubernetes.io/origin`` annotations are relative to."""
 
 
 def find_kustomize() -> tuple[str, ...] | None:
-    """Return a command to which a folder must be appended, or None if PATH has no kustomize."""
+    """Return the command to append a folder to, or None if kustomize is not on PATH."""
     for program, command in _PROGRAMS:
         path = shutil.which(program)
         if path is not None:

@@ -1,4 +1,4 @@
-"""Read untrusted input from the user, and capsmith's data files.
+"""Read the user's untrusted input, and capsmith's data files.
 
 No function blocks, follows links or reads without a limit: instead of a provider.yaml, a repository
 can contain a pipe, a link to ``/dev/zero`` or a file of several gigabytes.
@@ -138,7 +138,7 @@ class Limit(NamedTuple):
 
 
 def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
-    """Yield the YAML files below ``folder``, and files with a name in ``names``.
+    """Yield the YAML files in ``folder`` and its subfolders, and files with a name in ``names``.
 
     Each folder's files come first, then its subfolders, both sorted by name.  Symbolic links,
     hidden entries and dependency folders are skipped.  Raises UnreadableInput if there are more
@@ -161,12 +161,12 @@ def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> I
 
 
 def read_texts(folder: Traversable) -> dict[str, str]:
-    """Return the content of every file below ``folder``, by relative POSIX path in sorted order."""
+    """Return the content of every file in ``folder`` and below, by sorted relative POSIX path."""
     return dict(LazyTexts(folder).items())
 
 
 class LazyTexts(Mapping[str, str]):
-    """The files of a folder by relative POSIX path, sorted. Each file is read when first used."""
+    """A folder's files by relative POSIX path, sorted. Each file is read when first used."""
 
     def __init__(self, folder: Traversable) -> None:
         self._files = dict(sorted(_data_files(folder, ""), key=lambda file: file[0]))
@@ -203,7 +203,7 @@ _IGNORED = ("README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "CHANGELOG")
 
 
 def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    r"""Return the files of an overlay by POSIX path, with findings about files that cannot be read.
+    r"""Return an overlay's files by POSIX path, with findings about files that cannot be read.
 
     Paths are sorted and line endings are ``\n``.  Hidden files and documents such as README.md at
     the top of the folder are skipped.  Raises UnreadableInput if the folder does not exist. Finding

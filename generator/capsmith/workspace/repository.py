@@ -60,7 +60,7 @@ class Repository:
             yield
 
     def list_names(self) -> tuple[str, ...]:
-        """Return the sorted names of all entries at the top of the folder; empty if it is new."""
+        """Return the sorted names of all top-level entries in the folder; empty if it is new."""
         if self._new:
             return ()
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
@@ -123,8 +123,8 @@ class Repository:
     def watch(self, path: str) -> None:
         """Make :meth:`apply` refuse to replace a file that is saved after this call.
 
-        Needed only for files that were read elsewhere. Files that this class reads are watched from
-        the first time they are read.
+        Needed only for files that were read elsewhere. Files that this class reads are watched as
+        soon as they are first read.
         """
         with contextlib.suppress(Refused):  # another reader reports it better
             self._read.setdefault(path, digest_file(resolve_inside(self.folder, path)))

@@ -42,9 +42,9 @@ def format_path(path: Path) -> str:
 
 
 class Mark(NamedTuple):
-    """The positions of a key and its value, as lines and columns starting at 1.
+    """The positions of a key and its value, as 1-based lines and columns.
 
-    ``raw`` is the source of a plain scalar; None for other values.
+    ``raw`` is a plain scalar's source; None for other values.
     """
 
     key: tuple[int, int]
@@ -53,7 +53,7 @@ class Mark(NamedTuple):
 
 
 class Rejected(Exception):
-    """Raised if the document cannot be read further; ``finding`` says why."""
+    """Raised if the rest of the document cannot be read; ``finding`` gives the reason."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -70,9 +70,9 @@ class _Anchored:
 
 @dataclass(slots=True)
 class Composer:
-    """Composer of a single YAML document; create a new instance for each document.
+    """Composes a single YAML document. Create a new instance for each document.
 
-    ``file`` is only used in findings.  ``findings`` collects errors that do not stop the reading.
+    ``file`` is used only in findings.  ``findings`` collects errors that do not stop the reading.
     """
 
     events: Iterator[Any]

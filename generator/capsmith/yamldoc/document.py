@@ -2,7 +2,7 @@
 
 Limits are checked on parser events before anything is built, and an alias counts as everything that
 it expands to, so hostile input is processed cheaply.  This module opens no files and does not
-depend on the keys in a document.
+depend on a document's keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from capsmith.findings import Finding, Location, Severity
 from capsmith.yamldoc.compose import Composer, Mark, Path, Rejected
 
 Position = tuple[int, int]
-"""Line and column, starting at 1."""
+"""Line and column (1-based)."""
 
 _BLOCK = re.compile(r"\|([+-]?[1-9]?[+-]?)[ \t]*(#.*)?")
 
@@ -26,9 +26,9 @@ _BLOCK = re.compile(r"\|([+-]?[1-9]?[+-]?)[ \t]*(#.*)?")
 def find_inside(source: str, start: Position, text: str, place: Position) -> Position | None:
     """Convert a position in a scalar's value to a position in the YAML source.
 
-    ``start`` is the position of the scalar in ``source``, ``text`` is its value, and ``place`` is
-    the position in that value.  Returns None if the value is not literally in the source, for
-    example because of escapes.
+    ``start`` is the scalar's position in ``source``, ``text`` is its value, and ``place`` is the
+    position in that value.  Returns None if the value is not literally in the source, for example
+    because of escapes.
     """
     lines = source.split("\n")
     if start[0] > len(lines):
@@ -71,7 +71,7 @@ class Document(NamedTuple):
     data: Mapping[str, Any]
     marks: Mapping[Path, Mark]
     text: str = ""
-    """Source of the document, which is searched for positions inside strings."""
+    """The document's source, which is searched for positions inside strings."""
 
     def key(self, path: Path) -> Location:
         """Return the position of the key at ``path``, or of its nearest existing parent."""
@@ -84,9 +84,9 @@ class Document(NamedTuple):
         return Location(self.file, *mark.value)
 
     def inside(self, path: Path, line: int, column: int) -> Location:
-        """Return the file position of a line and column (both from 1) in the string at ``path``.
+        """Return the file position of a line and column (both 1-based) in the string at ``path``.
 
-        Return the position of the value if escapes or folded lines make that impossible.
+        Returns the value's position if escapes or folded lines make that impossible.
         """
         value: Any = self.data
         for step in path:
@@ -111,8 +111,8 @@ class Document(NamedTuple):
 def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding, ...]]:
     """Parse YAML into a document, or return None and findings with the reasons for refusing it.
 
-    ``file`` is the name to use in findings.  Invalid input does not raise.  Finding ids:
-    ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
+    ``file`` is the name to use in findings.  Invalid input does not raise an exception.  Finding
+    ids: ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
     ``yaml-several-documents`` and the ids in :mod:`capsmith.yamldoc.compose`.
     """
     # Checked before parsing, because the parser's reader scans all of the text first.
@@ -177,10 +177,10 @@ def _upwards(path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class PathReporter:
-    """Reporter of findings at a path of a document, or at paths below it.
+    """Reports findings at a path in a document, or at paths below it.
 
-    Reporters of one document append to the same list ``findings``, so checks return nothing.  The
-    list is unsorted and may contain duplicates; :class:`capsmith.report.Report` removes them.
+    Reporters for the same document append to the same list ``findings``, so checks return nothing.
+    The list is unsorted and may contain duplicates; :class:`capsmith.report.Report` removes them.
 
     Example::
 
@@ -193,28 +193,30 @@ class PathReporter:
     path: Path
     findings: list[Finding]
     correlated: bool = True
-    """Whether the API server can pair old and new values at the path. It cannot inside atomic
-    lists."""
+    """Whether the API server can match old and new values at the path.
+
+    Inside atomic lists, it cannot.
+    """
     bounded: bool = True
-    """Whether all lists and maps around the path have a maximum size."""
+    """Whether all lists and maps that contain the path have a maximum size."""
 
     def at(self, *below: str | int) -> PathReporter:
         """Return a reporter for the path ``below`` this one, with the same list of findings."""
         return replace(self, path=self.path + below)
 
     def add_error(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the value of this path or, if given, of the path ``below`` it.
+        """Report an error at the value at this path or, if given, at the path ``below`` it.
 
-        If the document lacks the path, the error is at its nearest existing parent.
+        If the document lacks the path, the error is reported at its nearest existing parent.
         """
         self._add(Severity.ERROR, id, message, hint, self.document.value(self.path + below))
 
     def add_error_inside(
         self, id: str, message: str, hint: str, position: tuple[int, int] | None
     ) -> None:
-        """Report an error at a line and column (both from 1) inside the string at this path.
+        """Report an error at a line and column (both 1-based) inside the string at this path.
 
-        If ``position`` is None, the error is at the whole value.
+        If ``position`` is None, the error applies to the whole value.
         """
         where = self.document.value(self.path)
         if position is not None:
@@ -222,15 +224,15 @@ class PathReporter:
         self._add(Severity.ERROR, id, message, hint, where)
 
     def add_warning(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report a warning at the value of this path or, if given, of the path ``below`` it."""
+        """Report a warning at the value at this path or, if given, at the path ``below`` it."""
         self._add(Severity.WARNING, id, message, hint, self.document.value(self.path + below))
 
     def add_error_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the key of this path or, if given, of the path ``below`` it."""
+        """Report an error at the key at this path or, if given, at the path ``below`` it."""
         self._add(Severity.ERROR, id, message, hint, self.document.key(self.path + below))
 
     def add_warning_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report a warning at the key of this path, or of the path ``below`` it."""
+        """Report a warning at the key at this path or, if given, at the path ``below`` it."""
         self._add(Severity.WARNING, id, message, hint, self.document.key(self.path + below))
 
     def _add(self, severity: Severity, id: str, message: str, hint: str, where: Location) -> None:

@@ -4,11 +4,11 @@ Lists and mappings are changed entry by entry: comments, order, quotes and line 
 even the comments inside removed entries.  The result is parsed again.  Unless it means exactly what
 was requested, the source is returned unchanged.
 
-ruamel.yaml's round trip is not an alternative, because it writes the whole document again.  In
-version 0.19.1, with the layouts of tests/properties/layouts.py, it lost a comment in 35 of 100
-documents and changed other keys in 44.  It joins multi-line strings, decodes escapes, drops ``~``,
-blanks inside brackets and aligned columns, writes one indentation for the whole file and a JSON
-file on one line, and puts a new last item after the comment of the next key.
+ruamel.yaml's round trip is not an alternative, because it rewrites the whole document.  In version
+0.19.1, with the layouts in tests/properties/layouts.py, it lost a comment in 35 of 100 documents
+and changed other keys in 44.  It joins multi-line strings, decodes escapes, drops ``~``, blanks
+inside brackets and aligned columns, writes one indentation for the whole file and a JSON file on
+one line, and puts a new last item after the comment of the next key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMMENT = re.compile(r"#[^\r\n]*")
 
 
 Values = Mapping[str, Any]
-"""New values by top-level key: strings, lists of strings and mappings, or mappings."""
+"""New values by top-level key. Each is a string, a mapping, or a list of strings and mappings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Unsafe(Exception):
 
 
 class Splices:
-    """Changes to one source, collected and then applied together.
+    """Changes to a source, which are collected and then applied together.
 
     All positions refer to the original source.
     """
@@ -171,7 +171,7 @@ class Splices:
         return text
 
     def replace(self, node: Node, value: Any) -> None:
-        """Replace the value of a scalar, keeping its quotes.
+        """Replace a scalar's value, keeping its quotes.
 
         Raises Unsafe for a scalar with an anchor or tag, and for a block scalar.
         """
@@ -182,7 +182,7 @@ class Splices:
         self._put(node.start, node.end, format_value(value, node.style))
 
     def wrap(self, node: Node, others: Mapping[str, Any], key: str) -> None:
-        """Turn a scalar into a flow mapping: the scalar under ``key``, followed by ``others``."""
+        """Turn a scalar into a flow mapping: the scalar under ``key``, then ``others``."""
         style = '"' if node.style == '"' else ""
         more = "".join(f", {_entry(name, value, style)}" for name, value in others.items())
         self._put(node.start, node.start, f"{{{format_value(key, style)}: ")
@@ -217,7 +217,7 @@ class Splices:
                 self._remove_line(node, index)
 
     def add_entries(self, node: Node, entries: Mapping[str, Any], *, in_front: bool) -> None:
-        """Add entries to the end of a mapping, or to its start if ``in_front``."""
+        """Add entries at the end of a mapping, or at its start if ``in_front`` is true."""
         if not entries:
             return
         first, (_, last) = node.children[0], node.entries[-1]

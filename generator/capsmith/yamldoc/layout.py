@@ -26,7 +26,7 @@ class Node:
     start: int
     end: int
     column: int
-    """Column of the node's first character, starting at 0 like an indentation."""
+    """Column of the node's first character (0-based, like an indentation)."""
     style: str
     """Style of the node: ``'`` or ``"`` for a quoted scalar, ``|`` or ``>`` for a block scalar,
     ``[`` or ``{`` for a flow collection, ``-`` or ``:`` for a block collection, ``*`` for an alias;
@@ -34,7 +34,7 @@ class Node:
     value: str = ""
     """Value of a scalar; empty for other nodes."""
     children: tuple[Node, ...] = ()
-    """Items of a list, or the alternating keys and values of a mapping."""
+    """A list's items, or a mapping's alternating keys and values."""
 
     @property
     def is_flow(self) -> bool:
@@ -48,11 +48,11 @@ class Node:
 
     @property
     def entries(self) -> tuple[tuple[Node, Node], ...]:
-        """Return the entries of a mapping, as pairs of key node and value node in source order."""
+        """Return a mapping's entries as (key node, value node), in source order."""
         return tuple(zip(self.children[::2], self.children[1::2], strict=True))
 
     def get(self, key: str) -> tuple[Node, Node] | None:
-        """Return the key node and value node of the entry ``key``, or None if there is none."""
+        """Return the entry ``key`` as (key node, value node), or None if there is none."""
         return next((entry for entry in self.entries if entry[0].value == key), None)
 
     def leaves(self) -> Iterator[Node]:

@@ -38,7 +38,7 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return a hint that suggests the most similar known word or, without one, lists all words."""
+    """Return a hint that suggests the most similar known word or, if none, lists all words."""
     names = sorted(known)
     near = difflib.get_close_matches(clip(word).lower(), [n.lower() for n in names], n=1)
     if near:

@@ -39,17 +39,17 @@ class LabConnection(Connection):
 
     @property
     def client(self) -> KubeClient:
-        """Return a client with all permissions."""
+        """Return a client that has all permissions."""
         return self._client
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig that grants all permissions."""
         return Path(self.state.kubeconfig)
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the certificate and key that managers use to serve webhooks."""
+        """Return the paths to the certificate and key that managers use for serving webhooks."""
         return self.pki.serving.cert, self.pki.serving.key
 
 
@@ -57,8 +57,8 @@ class LabConnection(Connection):
 def connect(lab: LabFolder, folder: str = "provider") -> Iterator[LabConnection]:
     """Return a context manager that provides a connection to a running lab.
 
-    ``folder`` is the subfolder of the lab in which to store the connection's files.  Raises
-    LabError if the lab is not running.
+    ``folder`` is the lab's subfolder in which to store the connection's files.  Raises LabError if
+    the lab is not running.
     """
     state = read_lab(lab.state)
     if state is None or not lab.is_running:

@@ -141,8 +141,8 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
     """Create the objects that a user would create: identities, and a cluster from the template.
 
-    If a cluster named ``name`` exists, it is left unchanged.  ``progress`` receives messages about
-    the current step.
+    An existing cluster named ``name`` is left unchanged.  ``progress`` receives messages about the
+    current step.
     """
     with connect(lab) as connection:
         for each in provider.prerequisites:
@@ -168,7 +168,7 @@ def _apply(connection: LabConnection, obj: JSON) -> None:
 
 
 def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
-    """Show a cluster until all its Machines run, and return the cluster.
+    """Show a cluster until all its Machines are running, and return it.
 
     ``show`` receives the cluster repeatedly.  Raises LabError if this takes more than ten minutes,
     or if the lab ends.
@@ -262,7 +262,7 @@ def _tail(path: Path) -> str:
 
 
 def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
-    """Return lines with commands that a user can try after the demo."""
+    """Return lines with commands for the user to try after the demo."""
     tool, command, name = find_kubectl_command(), _capsmith(), _name(found.cluster)
     restarts = f"it restarts: {command} lab status --name {lab}"
     kinds = ["cluster", "machine", *_kinds(found)]

@@ -1,4 +1,4 @@
-"""End a lab and remove its files, unless real clusters would outlive it."""
+"""End a lab and remove its files, unless real clusters would be left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GROUP = "cluster.x-k8s.io"
 
 
 def check_no_clusters(lab: LabFolder) -> None:
-    """Raise Refused if the lab has clusters with machines that are not simulated.
+    """Raise Refused if the lab has clusters whose machines are not simulated.
 
     Without the lab, nothing would delete these machines.  A lab that does not respond is not
     checked.

@@ -1,4 +1,4 @@
-"""Errors of a lab. Each contains a finding for the user."""
+"""Errors from labs. Each contains a finding for the user."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from capsmith.errors import CapsmithError, DiskError, Refused, UnreadableInput
 
 
 class LabError(CapsmithError):
-    """Raised if the lab cannot do what was requested."""
+    """Raised if the lab cannot do what the user requested."""
 
 
 def keep_tail(text: str, lines: int = 30) -> str:
-    """Return the last ``lines`` lines of ``text``, such as a command's output, for a message."""
+    """Return the last ``lines`` lines of ``text``, such as a command's output."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
@@ -33,7 +33,7 @@ def lab_already_running(name: str) -> Refused:
 
 
 def lab_not_chosen(names: list[str]) -> LabError:
-    """Create the error for a command without a lab's name if there are no labs, or several.
+    """Create the error for a command that names no lab when there is not exactly one.
 
     ``names`` are the names of the existing labs.
     """
@@ -74,7 +74,7 @@ def disk_full(folder: Path) -> DiskError:
 
 
 def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
-    """Convert an OSError about a lab's files to an error with a finding."""
+    """Convert an OSError about a lab's files into an error with a finding."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(folder)
     message = f"a file of the lab cannot be used: {error.strerror or error}"
@@ -83,7 +83,7 @@ def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
 
 
 def convert_api_error(error: Exception, what: str) -> LabError:
-    """Convert an API request that was refused or failed to an error with a finding.
+    """Convert a refused or failed API request into an error with a finding.
 
     ``what`` describes the request.
     """
@@ -94,7 +94,7 @@ def convert_api_error(error: Exception, what: str) -> LabError:
 
 
 def explain_process_error(error: CapsmithError, folder: Path) -> CapsmithError:
-    """Return a clearer error if the failed process's log shows the reason, or else ``error``."""
+    """Return a clearer error if the failed process's log shows the cause, else ``error``."""
     text = str(error)
     if "no space left on device" in text:
         return disk_full(folder)

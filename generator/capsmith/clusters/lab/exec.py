@@ -1,4 +1,5 @@
-"""Run a command with a provider in a lab. A lab that was started for the command ends with it."""
+"""Run a command with a provider in a lab. If the lab was started for the command, it ends with
+it."""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ def execute(
     """Run ``command`` while the provider's managers run in a lab; return the command's exit code.
 
     A lab that is already running is used, regardless of ``request``, and keeps running.  Otherwise,
-    a lab is started according to ``request``, and ends after the command together with all its
+    a lab is started according to ``request``; it ends after the command, together with all its
     clusters.  The command finds the lab through the environment: KUBECONFIG, and :data:`CONFIG` for
     clusterctl.  ``progress`` receives messages about the current step.  Raises LabError if the lab
-    or the provider does not start, or if there is no such command.
+    or the provider does not start, or if the command does not exist.
     """
     provider.check_manager()
     with ExitStack() as ends:

@@ -1,4 +1,4 @@
-"""The folders of labs, and how to find out whether a lab is running.
+"""Labs' folders, and how to detect whether a lab is running.
 
 A lab is running while a process holds the lock on its folder.  The kernel releases the lock when
 the supervisor ends for any reason.
@@ -32,7 +32,7 @@ _ATTEMPT_SECONDS = 0.05
 
 
 class LabFolder:
-    """The paths to the files of one lab."""
+    """The paths to a lab's files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -72,7 +72,7 @@ class LabFolder:
         return is_held(self.lock)
 
     def create(self) -> int:
-        """Create and lock the folder, and return a descriptor that holds the lock until closed.
+        """Create and lock the folder, and return a descriptor. Closing it releases the lock.
 
         Files of a crashed lab are removed.  Raises Refused if a lab with this name is running.
         """
@@ -91,12 +91,12 @@ class LabFolder:
             raise convert_os_error(error, self.root) from error
 
     def remove(self) -> None:
-        """Remove the folder and, if this was the last lab, its parent folders."""
+        """Remove the folder and, if this was the last lab, the parent folders as well."""
         remove_folder(self.root, parents=2)
 
 
 def read_pid(lab: LabFolder) -> int:
-    """Return the supervisor's process id on the host, or 0 if it is not known."""
+    """Return the supervisor's process id on the host, or 0 if it is unknown."""
     try:
         return int(lab.pid.read_text())
     except (OSError, ValueError):
@@ -104,7 +104,7 @@ def read_pid(lab: LabFolder) -> int:
 
 
 def find_labs_folder(environment: Mapping[str, str]) -> Path:
-    """Return the path to the folder of all labs: `$XDG_STATE_HOME/capsmith/lab`."""
+    """Return the path to the folder that contains all labs: `$XDG_STATE_HOME/capsmith/lab`."""
     base = Path(environment.get("XDG_STATE_HOME") or "")
     if not base.is_absolute():
         base = Path(environment.get("HOME") or Path.home()) / ".local" / "state"
@@ -112,7 +112,7 @@ def find_labs_folder(environment: Mapping[str, str]) -> Path:
 
 
 def list_labs(labs: Path) -> list[str]:
-    """Return the names of all labs that are running or have left files, sorted."""
+    """Return the sorted names of all labs that are running or have left files behind."""
     if not labs.is_dir():
         return []
     return sorted(path.name for path in labs.iterdir() if path.is_dir())
@@ -130,10 +130,10 @@ def resolve_lab(labs: Path, name: str) -> LabFolder:
 
 
 def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
-    """Return the named lab, else the lab of the current folder's provider, else the only lab.
+    """Return the named lab, else the lab for the current folder's provider, else the only lab.
 
-    Raises LabError if the named lab does not exist, and if there is no lab or several to choose
-    from.
+    Raises LabError if the named lab does not exist, or if there is no lab, or several without a
+    clear choice.
     """
     names = list_labs(labs)
     for wanted in (name, provider):
@@ -206,10 +206,10 @@ _PROCESSES = Path("/proc")
 
 
 def find_holders(lock: Path) -> list[int] | None:
-    """Return the ids of all other processes that have a lock file open.
+    """Return the process ids of all other processes that have a lock file open.
 
-    Returns None if the operating system cannot list them, as on macOS.  Processes of other users
-    are left out.
+    Returns None if the operating system cannot list them, as on macOS.  Other users' processes are
+    left out.
     """
     if not (_PROCESSES / "self" / "fd").is_dir():
         return None

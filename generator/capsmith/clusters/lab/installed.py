@@ -26,7 +26,7 @@ Progress = Callable[[str], None]
 _TAIL_LINES = 20
 _PATCH = re.compile(r"(v\d+\.\d+)\.(\d+)")
 INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
-"""Group and version of the kind in which clusterctl records what is installed."""
+"""API version of the kind in which clusterctl records what is installed."""
 _CLOUD = "CAPSMITH_SIMULATED_CLOUD_DIR"
 _FAULTS = "CAPSMITH_SIMULATED_FAULTS"
 _FLAGS = ("--v=4",)
@@ -34,7 +34,7 @@ _FLAGS = ("--v=4",)
 
 
 class InstalledProvider:
-    """The installed release of one provider, and its managers."""
+    """One provider's installed release, and its managers."""
 
     def __init__(
         self,
@@ -63,18 +63,18 @@ class InstalledProvider:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return the state of each manager process."""
+        """Return each manager process's state."""
         return tuple(each.state() for each in self._supervised.values())
 
     @property
     def is_installed(self) -> bool:
-        """Return whether a release is installed. Only then are the managers known."""
+        """Return whether a release is installed. The managers are known only then."""
         return bool(self._managers)
 
     def install(self) -> None:
         """Build a release and install it with clusterctl, unless it is already installed.
 
-        A release with webhooks is always built and installed again.
+        A release with webhooks is always rebuilt and reinstalled.
         """
         record = self._lab.folder / "installed.json"
         installed = read_record(record)
@@ -134,7 +134,7 @@ class InstalledProvider:
         return self._provider.list_faults()
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes whenever the code of the managers changes."""
+        """Return a value that changes whenever the managers' code changes."""
         return self._provider.code_stamp()
 
     def stop(self) -> None:
@@ -209,7 +209,7 @@ def _crashed(error: CapsmithError, log: Path, before: int) -> LabError:
 
 
 def read_record(path: Path) -> dict[str, str]:
-    """Return the digest and version of the last installed release; empty if there is none."""
+    """Return the last installed release's digest and version; empty if there is none."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""The servers of a lab with a node, on which core and the kubeadm providers run as Pods.
+"""Servers for a lab with a node, on which core and the kubeadm providers run as Pods.
 
-All servers are in the node's namespaces; see :mod:`capsmith.clusters.node`.
+All servers run in the node's namespaces; see :mod:`capsmith.clusters.node`.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class NodeServers:
     def __init__(
         self, lab: LabFolder, series: str, tools: Toolbox, node_tools: NodeTools, port: int
     ) -> None:
-        """Define all servers, without starting one.
+        """Define all servers, without starting any.
 
-        ``port`` is that of the management cluster's API server.
+        ``port`` is the port of the management cluster's API server.
         """
         self._lab = lab
         self._series = series
@@ -78,7 +78,7 @@ class NodeServers:
 
     @property
     def step_count(self) -> int:
-        """Return the number of messages that a start reports."""
+        """Return the number of progress messages that starting the servers reports."""
         return 6
 
     def start(self, progress: Callable[[str], None]) -> None:
@@ -100,7 +100,7 @@ class NodeServers:
         self._supervised.look(now, note)
 
     def stop(self) -> None:
-        """Stop the servers. The kernel ends the Pods with the namespaces."""
+        """Stop the servers. The kernel ends the Pods along with the namespaces."""
         node = self._node.processes.values()
         servers = (self._controllers.process, self._apiserver.process, self._etcd.process)
         for each in (self._machines, *node, *servers):

@@ -1,4 +1,5 @@
-"""A cluster's objects for the demo's table: whether they are ready, and what they wait for."""
+"""A cluster's objects for the demo's table: whether they are ready, and what they are waiting
+for."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class MachineObjects:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Cluster and all objects that belong to it, at one point in time."""
+    """A Cluster and all its related objects, at one point in time."""
 
     cluster: JSON | None
     infrastructure: JSON | None = None
@@ -55,35 +56,35 @@ class Cluster:
 
     @property
     def wanted(self) -> int:
-        """Return how many Machines the cluster's objects request."""
+        """Return the number of Machines that the cluster's objects request."""
         sized = [*self.deployments, *([self.control_plane] if self.control_plane else [])]
         return sum(int(each["spec"].get("replicas") or 0) for each in sized)
 
     @property
     def running(self) -> int:
-        """Return how many Machines are running."""
+        """Return the number of running Machines."""
         return sum(_phase(each.machine) == "Running" for each in self.machines)
 
     @property
     def is_running(self) -> bool:
-        """Return whether exactly the requested Machines exist, and all of them are running."""
+        """Return whether exactly the requested Machines exist and all are running."""
         return 0 < self.wanted == self.running == len(self.machines)
 
 
 @dataclass(frozen=True)
 class ObjectRow:
-    """A row of the table."""
+    """A table row for one object."""
 
     depth: int
     kind: str
     name: str
     state: str
     waiting: str
-    """What the object waits for; empty if it is ready."""
+    """What the object is waiting for; empty if it is ready."""
 
 
 def format_rows(found: Cluster) -> list[ObjectRow]:
-    """Return the rows of a cluster's table, each object below its owner."""
+    """Return the rows of a cluster's table, with each object below its owner."""
     if found.cluster is None:
         return []
     return list(_rows(found))
@@ -148,10 +149,10 @@ def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
 
 
 def describe_wait(obj: JSON, *, with_reason: bool = False) -> str:
-    """Return the message of the condition that blocks an object; empty if none does.
+    """Return the type and message of the condition that blocks an object; empty if none does.
 
-    With ``with_reason``, the reason precedes it, unless the message contains it or it says no more
-    than the status, as NotReady does.
+    If ``with_reason`` is true, the reason is added, unless the message contains it or it only
+    repeats the status, like NotReady.
     """
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {
@@ -171,7 +172,7 @@ def describe_wait(obj: JSON, *, with_reason: bool = False) -> str:
 
 
 def describe_changes(before: list[ObjectRow], now: list[ObjectRow]) -> list[ObjectRow]:
-    """Return the rows in ``now`` that are new or differ from ``before``."""
+    """Return the rows in ``now`` that are not in ``before``, or that differ from it."""
     known = {(row.kind, row.name): row for row in before}
     return [row for row in now if known.get((row.kind, row.name)) != row]
 

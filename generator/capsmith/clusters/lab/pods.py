@@ -29,7 +29,7 @@ _LOOK_SECONDS = 2.0
 
 
 class InstalledPods:
-    """The installed release of one provider, and the Deployments of its managers."""
+    """One provider's installed release, and its managers' Deployments."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class InstalledPods:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return the state of each Deployment, as last read by :meth:`look`."""
+        """Return each Deployment's state, as last read by :meth:`look`."""
         return self._components
 
     @property
@@ -89,14 +89,14 @@ class InstalledPods:
         write_text(self._record, json.dumps({"digest": digest, "version": version}))
 
     def start(self) -> None:
-        """Read the state of the Deployments. The kubelet starts the Pods."""
+        """Read the Deployments' state. The kubelet starts the Pods."""
         self._looked = 0.0
         self.look()
 
     def look(self) -> None:
-        """Read the state of the Deployments, at most every two seconds.
+        """Read the Deployments' state, at most once every two seconds.
 
-        The state is unknown while the API server does not respond, as after a restart.
+        The state is unknown while the API server does not respond, for example after a restart.
         """
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
@@ -111,7 +111,7 @@ class InstalledPods:
             )
 
     def list_faults(self) -> tuple[str, ...]:
-        """Return no faults, because Pods do not see the lab's file of faults."""
+        """Return no faults, because Pods cannot see the lab's file of faults."""
         return ()
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
@@ -186,7 +186,7 @@ class InstalledPods:
 
 
 def list_images(release: ProviderRelease) -> Iterator[str]:
-    """Yield the images of the managers in a release, with their tags."""
+    """Yield the managers' images in a release, with their tags."""
     for part in release.components:
         for deployment in part.of("Deployment"):
             for container in deployment["spec"]["template"]["spec"]["containers"]:
@@ -195,13 +195,13 @@ def list_images(release: ProviderRelease) -> Iterator[str]:
 
 
 def require_node(lab: LabConnection) -> None:
-    """Raise LabError if the lab has no node on which Pods can run."""
+    """Raise LabError if the lab has no node to run Pods on."""
     if not lab.state.node:
         raise build_no_node_error(lab.name)
 
 
 def build_no_node_error(lab: str) -> LabError:
-    """Create the error for Pods in a lab without a node."""
+    """Create the error for requesting Pods in a lab without a node."""
     message = f"the lab {lab} has no node on which Pods could run"
     hint = "Run capsmith lab down, then capsmith lab up --node; or leave out --pod."
     return LabError("lab-no-node", message, hint=hint)

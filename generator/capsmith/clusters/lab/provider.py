@@ -52,12 +52,12 @@ class ProviderRepository:
 
     @property
     def name(self) -> str:
-        """Return the name of the provider."""
+        """Return the provider's name."""
         return str(self.spec["name"])
 
     @property
     def has_infrastructure(self) -> bool:
-        """Return whether the provider has an infrastructure section, and so a cluster template."""
+        """Return whether the provider has an infrastructure section and thus a cluster template."""
         return bool(self.spec.get("infrastructure"))
 
     @property
@@ -80,7 +80,8 @@ class ProviderRepository:
     def prerequisites(self) -> list[JSON]:
         """Return the sample objects to create before a cluster: identities and their Secrets.
 
-        If a sample file contains an object of a cluster-scoped kind, all its objects are included.
+        If a sample file contains an object of a cluster-scoped kind, all objects in the file are
+        included.
         """
         samples = [
             path
@@ -106,7 +107,8 @@ class ProviderRepository:
     def list_faults(self) -> tuple[str, ...]:
         """Return the names of the faults that the provider's simulated cloud can inject.
 
-        They depend on the version of its runtime library; there are none if it does not carry them.
+        They depend on the version of its runtime library; the result is empty if the library has
+        none.
         """
         done = self.run([self.python, "-c", _LIST_FAULTS])
         return tuple(done.stdout.split()) if done.returncode == 0 else ()
@@ -118,9 +120,9 @@ class ProviderRepository:
     def release(self, version: str, out: Path, *, has_own_image: bool = False) -> ProviderRelease:
         """Build a release with version ``version`` in the folder ``out``, and return it.
 
-        Files of an earlier release in ``out`` are removed. Unless `has_own_image`, the release
-        refers to an image that cannot be pulled. Raises LabError if the build fails; ``out`` is
-        unchanged then.
+        Files of an earlier release in ``out`` are removed. Unless ``has_own_image`` is true, the
+        release refers to an image that cannot be pulled. Raises LabError if the build fails,
+        leaving ``out`` unchanged.
         """
         built = out.with_name(f"{out.name}.new")
         shutil.rmtree(built, ignore_errors=True)
@@ -162,11 +164,11 @@ class ProviderRepository:
             raise LabError("lab-command", message, file=str(self.folder), hint=hint) from error
 
     def released_digest(self) -> str:
-        """Return a digest of the source files of a release."""
+        """Return a digest of a release's source files."""
         return self._digest(self._released_files())
 
     def image_digest(self) -> str:
-        """Return a digest of the source files of an image."""
+        """Return a digest of an image's source files."""
         return self._digest(self._files(*_IN_IMAGE))
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
@@ -221,7 +223,7 @@ class ProviderRepository:
 
 
 def read_provider(folder: Path) -> ProviderRepository:
-    """Return the repository of the provider in a folder.
+    """Return the provider repository in a folder.
 
     Raises UnreadableInput if the folder contains no generated provider.
     """

@@ -1,6 +1,6 @@
 """Run a lab in a real cluster, which already exists or is created with docker and kind.
 
-Only the provider's manager is then a local process.
+In this case, only the provider's manager is a local process.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _CORE = "cluster-api"
 
 
 class ExistingCluster:
-    """A cluster of the user that can host a provider. Starts no processes."""
+    """The user's own cluster, which can host a provider. Starts no processes."""
 
     def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
-        """Use the cluster to which the kubeconfig in the lab's folder refers.
+        """Use the cluster that the kubeconfig in the lab's folder refers to.
 
-        ``series`` is the release series of clusterctl, ``pid`` the process id of the supervisor.
+        ``series`` is clusterctl's release series, ``pid`` the supervisor's process id.
         """
         self._lab = lab
         self._series = series
@@ -41,11 +41,11 @@ class ExistingCluster:
 
     @property
     def step_count(self) -> int:
-        """Return the number of messages that a start reports."""
+        """Return the number of progress messages that a start reports."""
         return 1
 
     def start(self, progress: Callable[[str], None]) -> None:
-        """Prepare the release repository, and record the state of the lab.
+        """Prepare the release repository, and record the lab's state.
 
         ``progress`` receives messages about the current step.  Raises CapsmithError if core is not
         installed in the cluster.

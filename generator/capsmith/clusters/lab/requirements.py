@@ -1,6 +1,6 @@
 """Determine what this computer lacks for a lab, before anything is built or started.
 
-Imports no package of the extra ``lab``, because these packages may be missing.
+Imports no package from the extra ``lab``, because these packages may be missing.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _KIND = ("docker", "kind")
 
 @dataclass(frozen=True)
 class LabNeeds:
-    """The needs of a `capsmith lab` command, apart from Linux and the extra ``lab``."""
+    """What a `capsmith lab` command needs, apart from Linux and the extra ``lab``."""
 
     go: bool = False
-    """Whether tools are built with Go, unless they have been built before."""
+    """Whether the command builds tools with Go, unless they have been built before."""
     node: bool = False
-    """Whether a node is started."""
+    """Whether the command starts a node."""
     image: bool = False
-    """Whether images of providers are built."""
+    """Whether the command builds providers' images."""
     kind: bool = False
-    """Whether a cluster is created with kind."""
+    """Whether the command creates a cluster with kind."""
 
 
 def require_lab(needs: LabNeeds) -> None:
     """Raise an error if this computer lacks anything in ``needs``; its message lists everything.
 
-    If several things are missing, the error is a LabError.
+    If several requirements are missing, the error is a LabError.
     """
     if not sys.platform.startswith("linux"):
         hint = "Use capsmith conformance or make run with a cluster of your own."
@@ -54,10 +54,10 @@ def require_lab(needs: LabNeeds) -> None:
 
 
 def require_lab_command(arguments: Sequence[str]) -> None:
-    """Raise LabError if this computer is not Linux or lacks packages of the extra ``lab``.
+    """Raise LabError if this computer is not Linux or lacks packages from the extra ``lab``.
 
-    The message then also lists everything else that the command lacks; otherwise only the command
-    itself checks that.  ``arguments`` is the part of the command line after ``lab``.
+    In that case, the message also lists everything else that the command lacks; otherwise, only the
+    command itself checks the rest.  ``arguments`` is the part of the command line after ``lab``.
     """
     if not sys.platform.startswith("linux") or next(_find_errors(LabNeeds()), None):
         require_lab(_read_needs(arguments))
@@ -90,7 +90,7 @@ def _find_errors(needs: LabNeeds) -> Iterator[CapsmithError]:
 
 
 def require_packages(names: Sequence[str]) -> None:
-    """Raise LabError if packages of the extra ``lab`` are missing."""
+    """Raise LabError if any of the packages ``names`` from the extra ``lab`` is missing."""
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
         hint = "Run `pip install 'capsmith[lab]'`."

@@ -37,7 +37,7 @@ _INFRASTRUCTURE = "simulated"
 
 
 class ProviderRun:
-    """A provider in a lab, with simulated infrastructure if the provider has none."""
+    """A provider in a lab, along with simulated infrastructure if the provider has none."""
 
     def __init__(
         self,
@@ -54,20 +54,20 @@ class ProviderRun:
         self._faults: tuple[str, ...] = ()
 
     def look(self) -> None:
-        """Return a value that changes whenever a file changes that the managers have loaded."""
+        """Restart managers that have ended, and update the run's state."""
         for each in self._all():
             each.look()
         self._say("running")
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes whenever a file changes after which managers must restart."""
+        """Return a value that changes whenever changed files require restarting the managers."""
         return self._installed.code_stamp()
 
     def restart(self, failed: Failed, *, is_release: bool) -> bool:
         """Restart the managers, and return whether they are running.
 
-        If `is_release`, a new release is installed first.  ``failed`` receives the error if the
-        managers are not running.
+        If ``is_release`` is true, a new release is installed first.  ``failed`` receives the error
+        if the managers are not running.
         """
         try:
             self._installed.stop()
@@ -133,8 +133,8 @@ def run(
 
     ``progress`` receives messages about the current step, and ``failed`` receives each error that
     keeps the provider from running. The provider runs as Pods if the lab has a node. Raises Refused
-    if another run is active, and LabError if the lab is not running, or if it has no node and
-    `as_pods` is set.
+    if another run is active, and LabError if the lab is not running, or if ``as_pods`` is true and
+    the lab has no node.
     """
     with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
         connection = ends.enter_context(connect(lab))

@@ -1,4 +1,4 @@
-"""The servers of a lab: etcd, API server, core, the kubeadm providers, simulated machines."""
+"""A lab's servers: etcd, API server, core, the kubeadm providers, simulated machines."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _NONE = "-"
 
 
 def module_names(series: str) -> list[str]:
-    """Return the names of the tool modules that a lab needs to run a release series of core."""
+    """Return the names of the tool modules that a lab needs for a release series of core."""
     kubeadm = [kubeadm_module(series)] if has_kubeadm(series) else []
     return [KUBERNETES, core_module(series), *kubeadm]
 
 
 class LabServers:
-    """The servers of a lab, started in order and restarted if they end."""
+    """A lab's servers, started in order and restarted if they end."""
 
     def __init__(
         self, lab: LabFolder, series: str, tools: Toolbox, pid: int, gates: str = ""
@@ -66,7 +66,7 @@ class LabServers:
 
     @property
     def step_count(self) -> int:
-        """Return the number of messages that a start reports."""
+        """Return the number of progress messages that a start reports."""
         return 6 if self._kubeadm else 5
 
     def start(self, progress: Callable[[str], None]) -> None:
@@ -88,7 +88,7 @@ class LabServers:
         self._supervised.look(now, note)
 
     def stop(self) -> None:
-        """Stop all servers. Their data are not kept."""
+        """Stop all servers. Their data is not kept."""
         # Clients stop before the servers that they use.
         management = self._management
         parts = [self._machines, *self._managers(), management.core.process]

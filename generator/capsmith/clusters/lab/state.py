@@ -14,7 +14,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 @dataclass(frozen=True)
 class ComponentState:
-    """The state of one process in a lab."""
+    """The state of a process in a lab."""
 
     name: str
     state: str
@@ -25,16 +25,16 @@ class ComponentState:
     log: str = ""
     """Path to the process's log file."""
     reason: str = ""
-    """Reason why the process is not running, such as the last line of its log; empty if it is."""
+    """Why the process is not running, such as the last line of its log; empty if it is running."""
 
 
 @dataclass(frozen=True)
 class LabState:
-    """The state of a lab, as reported by its supervisor."""
+    """A lab's state, as reported by its supervisor."""
 
     pid: int
     core: str
-    """Release of core that the lab runs."""
+    """Core release that the lab runs."""
     series: str
     """Release series of core and clusterctl."""
     kubernetes: str
@@ -42,13 +42,13 @@ class LabState:
     simulated: bool
     """Whether workload clusters and Nodes are simulated."""
     tools: dict[str, str] = field(default_factory=dict)
-    """Paths to the folders with built tools, by module."""
+    """Paths to the folders that contain built tools, by module."""
     found: dict[str, str] = field(default_factory=dict)
-    """Paths to Kubernetes servers and clusterctl installed by the user, by name."""
+    """Paths to the user's own Kubernetes servers and clusterctl, by name."""
     etcd: str = ""
     """URL of the lab's etcd; empty if the lab did not start the cluster."""
     address: str = "127.0.0.1"
-    """Address at which the API servers of simulated clusters listen."""
+    """Address on which the simulated clusters' API servers listen."""
     node: str = ""
     """Path to the folder of the lab's node; empty if Pods cannot run."""
     ctr: str = ""
@@ -58,7 +58,7 @@ class LabState:
 
 @dataclass(frozen=True)
 class RunState:
-    """The state of a running provider, as reported by `lab run`."""
+    """A running provider's state, as reported by `lab run`."""
 
     pid: int
     folder: str
@@ -69,7 +69,7 @@ class RunState:
     components: tuple[ComponentState, ...] = ()
     message: str = ""
     faults: tuple[str, ...] = ()
-    """Faults that the simulated cloud of the run can inject, by name."""
+    """Names of the faults that the run's simulated cloud can inject."""
 
 
 def restore_toolbox(
@@ -89,7 +89,7 @@ def write_state(path: Path, state: LabState | RunState) -> None:
 
 
 def read_lab(path: Path) -> LabState | None:
-    """Return the state of a lab, or None if its state file is missing or damaged."""
+    """Return a lab's state, or None if its state file is missing or damaged."""
     data = _read(path)
     try:
         return None if data is None else LabState(**{**data, "components": _components(data)})
@@ -98,7 +98,7 @@ def read_lab(path: Path) -> LabState | None:
 
 
 def read_run(path: Path) -> RunState | None:
-    """Return the state of a run, or None if its state file is missing or damaged."""
+    """Return a run's state, or None if its state file is missing or damaged."""
     data = _read(path)
     try:
         if data is None:

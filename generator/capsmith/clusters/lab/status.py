@@ -16,7 +16,7 @@ from capsmith.clusters.lab.state import ComponentState, LabState, RunState, read
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a lab at one point in time."""
+    """A lab's status at one point in time."""
 
     name: str
     is_running: bool
@@ -27,7 +27,7 @@ class Status:
     def components(self) -> tuple[ComponentState, ...]:
         """Return the lab's processes, followed by the provider's.
 
-        If the lab is not running, its processes are returned as ``stopped``, without a pid.
+        If the lab is not running, its processes are returned as ``stopped``, without a process id.
         """
         found = self.lab.components if self.lab else ()
         if not self.is_running:
@@ -38,14 +38,14 @@ class Status:
 
     @property
     def is_healthy(self) -> bool:
-        """Return whether the lab, all its processes and the provider, if started, are running."""
+        """Return whether the lab, all its processes and the provider (if started) are running."""
         states = {each.state for each in self.components}
         is_provided = self.run is None or self.run.state == "running"
         return self.is_running and states <= {"running"} and is_provided
 
 
 def read_status(lab: LabFolder) -> Status:
-    """Return the status of a lab according to its files and locks."""
+    """Return a lab's status according to its files and locks."""
     run = read_run(lab.run_state) if is_held(lab.run_lock) else None
     return Status(lab.name, lab.is_running, read_lab(lab.state), run)
 
@@ -57,7 +57,7 @@ def format_table(status: Status) -> list[tuple[str, ...]]:
 
 
 def format_lines(status: Status) -> list[str]:
-    """Return the lines of `capsmith lab status` about the lab as a whole."""
+    """Return the lines in `capsmith lab status` that describe the lab as a whole."""
     if status.lab is None:
         state = "starts" if status.is_running else "has not started"
         return [f"lab {status.name}: {state}"]
@@ -117,7 +117,7 @@ _STEP_SECONDS = 0.3
 def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
     """Return logs by component name: only the log of ``component``, or all logs if it is None.
 
-    `manager` selects all managers of the provider.  Raises LabError if there is no such log.
+    `manager` selects all of the provider's managers.  Raises LabError if there is no such log.
     """
     found = find_logs(lab)
     if component is None:
@@ -134,7 +134,7 @@ def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
 
 
 def read_last_lines(path: Path, count: int) -> list[str]:
-    """Return at most the last ``count`` lines of a log file; all of them if ``count`` is -1."""
+    """Return up to the last ``count`` lines of a log file; all of them if ``count`` is -1."""
     lines = path.read_text(errors="replace").splitlines()
     return lines if count < 0 else lines[max(len(lines) - count, 0) :]
 
@@ -142,9 +142,9 @@ def read_last_lines(path: Path, count: int) -> list[str]:
 def follow(
     lab: LabFolder, files: Mapping[str, Path], *, from_start: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield each new line of the logs, with the name of its component, until the lab ends.
+    """Yield (component, line) for each new line in the logs, until the lab ends.
 
-    With ``from_start``, existing lines are included.
+    If ``from_start`` is true, existing lines are included.
     """
     positions = {name: 0 if from_start else path.stat().st_size for name, path in files.items()}
     while True:
@@ -159,9 +159,9 @@ def follow(
 
 
 def read_new_text(path: Path, position: int) -> tuple[str, int]:
-    """Return the complete lines after a byte offset, and the offset after those lines.
+    """Return the complete lines after a byte offset, and the offset at their end.
 
-    A log that is shorter than the offset is read from its start, because it was rotated.
+    If a log is shorter than the offset, it has been rotated and is read from its start.
     """
     try:
         with path.open("rb") as file:

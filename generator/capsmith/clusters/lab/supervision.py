@@ -51,7 +51,7 @@ class SupervisedProcess:
             note(f"{self.name} restarts")
 
     def state(self) -> ComponentState:
-        """Return the state of the process for `capsmith lab status`."""
+        """Return the process's state for `capsmith lab status`."""
         running = self.process.running
         return ComponentState(
             name=self.name,
@@ -64,7 +64,7 @@ class SupervisedProcess:
 
 
 def read_last_line(process: Process) -> str:
-    """Return the last line of a process's log, or an empty string if the log is empty."""
+    """Return the last line of a process's log; empty if the log is empty."""
     lines = process.tail().rstrip().splitlines()
     return lines[-1][:_MAX_REASON] if lines else ""
 
@@ -77,10 +77,10 @@ def _pid(process: Process) -> int:
 
 
 class SupervisedServers:
-    """The processes of a lab's servers, and the file with the lab's state."""
+    """A lab's server processes, and the file with the lab's state."""
 
     def __init__(self, file: Path, describe: Callable[[], LabState]) -> None:
-        """Supervise no process yet.
+        """Create the object without any processes.
 
         ``describe`` returns the state to write to ``file``.
         """
@@ -94,7 +94,7 @@ class SupervisedServers:
         self._processes.append(SupervisedProcess(name, process))
 
     def list_states(self) -> tuple[ComponentState, ...]:
-        """Return the states of the processes, in the order in which they were added."""
+        """Return the processes' states, in the order in which the processes were added."""
         return tuple(each.state() for each in self._processes)
 
     def look(self, now: float, note: Callable[[str], None]) -> None:

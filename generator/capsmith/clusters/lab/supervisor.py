@@ -1,7 +1,7 @@
 """`python -m capsmith.clusters.lab.supervisor`: the background process that owns a lab.
 
-Reports to the parent process, as lines of JSON, until the lab has started, and then continues
-alone.  Its child processes end when it ends, even if it is killed.
+Until the lab has started, it reports to the parent process as lines of JSON; then it continues on
+its own.  Its child processes end when it ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from capsmith.clusters.processes.tools import Toolbox
 from capsmith.errors import CapsmithError
 
 MAX_BYTES = 20 * 1024 * 1024
-"""Size of a log, in bytes, at which it is rotated."""
+"""Log size, in bytes, at which a log is rotated."""
 _FORMER = ".1"
 _LOGS = ("*.log", "*/*.log")
 
@@ -164,7 +164,7 @@ def _look_after(lab: LabFolder, servers: _Servers, ending: _Ending) -> NoReturn:
 def count_steps(total: int, report: Callable[[str], None]) -> Callable[[str], None]:
     """Return a function that reports each step with its number, such as ``x (2 of 6)``.
 
-    A single step gets no number.
+    If there is only one step, it gets no number.
     """
     numbers = count(1)
 

@@ -49,15 +49,15 @@ class UpRequest:
     """The options of `capsmith lab up`."""
 
     core: str
-    """Release series of core, such as ``v1.14``."""
+    """Core's release series, such as ``v1.14``."""
     kubeconfig: Path | None = None
-    """Path to the kubeconfig of an existing cluster; None if the lab starts its own cluster."""
+    """Path to an existing cluster's kubeconfig; None if the lab starts its own cluster."""
     kind: bool = False
     """Whether to create a cluster with kind."""
     gates: str = ""
     """Feature gates for core and the kubeadm providers, such as ``Name=true,Other=false``."""
     node: bool = False
-    """Whether to start a node and run core and the providers as Pods."""
+    """Whether to start a node, and run core and the providers as Pods."""
     image: bool = False
     """Whether the command will also build a provider's image."""
 
@@ -71,7 +71,7 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
     """Start a lab, and return its state once a provider can be installed.
 
     ``progress`` receives messages about the current step.  If the start fails or is interrupted,
-    nothing is left behind.  Raises CapsmithError if it fails.
+    nothing is left behind.  Raises CapsmithError if the start fails.
     """
     known = core_releases()
     if request.core not in known:

@@ -23,7 +23,7 @@ class ImageNotBuilt(CapsmithError):
 
 @dataclass(frozen=True)
 class ImageBuilder:
-    """A tool that builds images, and its commands."""
+    """A tool that builds images, and the commands to run it."""
 
     name: str
     """``buildah``, ``podman`` or ``docker``."""
@@ -39,7 +39,7 @@ class ImageBuilder:
         return [self.name, "build", *options, f"--file={file}", str(folder)]
 
     def save_command(self, image: str, archive: Path) -> list[str]:
-        """Return the command that writes an image to an archive in docker's format."""
+        """Return the command that writes an image to an archive in Docker's format."""
         if self.name == "buildah":
             return ["buildah", "push", image, f"docker-archive:{archive}:{image}"]
         formats = ["--format=docker-archive"] if self.name == "podman" else []
@@ -61,7 +61,7 @@ class ImageBuilder:
         return [self.name, "rmi", *keep, image]
 
     def remove(self, image: str) -> None:
-        """Remove an image from the tool's own store, if it is there."""
+        """Remove an image from the tool's own store if it is there."""
         _succeeds(self.remove_command(image))
 
 
@@ -69,11 +69,10 @@ def find_builder(
     find: Callable[[str], str | None] = shutil.which,
     responds: Callable[[list[str]], bool] | None = None,
 ) -> ImageBuilder:
-    """Return the first of buildah and podman that is installed, or else docker if its daemon
-    responds.
+    """Return buildah if it is installed, else podman, else docker if its daemon responds.
 
     ``find`` returns the path to an executable, and ``responds`` returns whether a command succeeds.
-    Raises ImageNotBuilt if there is no such tool.
+    Raises ImageNotBuilt if none of these tools is available.
     """
     succeeds = responds or _succeeds
     for name in ("buildah", "podman"):

@@ -1,5 +1,7 @@
-"""The releases of core, the kubeadm providers and cert-manager for a node, and their images. The
-manifests are upstream's; only the tags of images are set."""
+"""Releases of core, the kubeadm providers and cert-manager for a node, and their images.
+
+The manifests are upstream's; only the image tags are set.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ _STAGED = re.compile(r"gcr\.io/k8s-staging-cluster-api/([a-z-]+):main")
 def release_manifest(text: str, version: str) -> str:
     """Return a manifest from the Cluster API repository with the images of release ``version``.
 
-    The sources refer to images of the development branch; the upstream release build replaces them
-    in the same way.
+    The sources refer to images from the development branch; the upstream release build replaces
+    them in the same way.
     """
     named = _STAGED.sub(rf"{_REGISTRY}/\1:{version}", text)
     return named.replace("imagePullPolicy: Always\n", "imagePullPolicy: IfNotPresent\n")

@@ -1,4 +1,4 @@
-"""Start and stop the processes of a node: containerd, kubelet, kube-scheduler, kube-proxy.
+"""Start and stop a node's processes: containerd, kubelet, kube-scheduler, kube-proxy.
 
 Run this in the node's namespaces.
 """
@@ -43,14 +43,14 @@ _USERS = {
 
 
 class NodeProcesses:
-    """The processes of a node, and the images for its Pods."""
+    """A node's processes, and the images for its Pods."""
 
     def __init__(
         self, paths: NodePaths, lab: Path, tools: NodeTools, pki: Pki, server: str
     ) -> None:
         """Write all configuration files, without starting a process.
 
-        ``lab`` is the path to the lab's folder, ``server`` the URL of the API server.
+        ``lab`` is the path to the lab's folder, ``server`` the API server's URL.
         """
         self._paths = paths
         self._tools = tools

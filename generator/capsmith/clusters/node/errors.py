@@ -1,4 +1,4 @@
-"""Errors of a node. Each contains a finding for the user."""
+"""Errors from nodes. Each contains a finding for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide whether this computer can run a node, and find the host's own tools."""
+"""Determine whether this computer can run a node, and find the host's own tools."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _ATTEMPT_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The properties of a computer that :func:`find_missing` needs."""
+    """The properties of a computer that :func:`find_missing` checks."""
 
     is_root: bool
     may_unshare: bool
-    """Whether processes can have their own namespaces, which containers often forbid."""
+    """Whether processes can have their own namespaces. Containers often do not allow this."""
     has_overlay: bool
     cgroups: tuple[str, ...]
     """Names of the cgroup controllers in which this process can create groups."""
@@ -52,7 +52,7 @@ class HostFacts:
 
 
 def find_missing(facts: HostFacts) -> list[str]:
-    """Return a sentence for each requirement of a node that a computer does not meet."""
+    """Return a sentence for each of a node's requirements that a computer does not meet."""
     missing = []
     if not facts.is_root:
         missing.append("root is needed, for namespaces, mounts and cgroups")
@@ -90,7 +90,10 @@ def read_facts() -> HostFacts:
 
 
 def find_tool(name: str) -> str | None:
-    """Return the path to a tool of the host, even if its folder is not on PATH; None if missing."""
+    """Return the path to one of the host's tools, or None if it is missing.
+
+    Finds the tool even if its folder is not on PATH.
+    """
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_SYSTEM_PATH}")
 
 
@@ -110,14 +113,14 @@ def _is_writable(controller: str) -> bool:
 
 
 def find_hierarchies(root: Path = _CGROUPS) -> list[Path]:
-    """Return the folders of the cgroup hierarchies with controllers; cgroup v1 has several."""
+    """Return the folders of the cgroup hierarchies that have controllers; cgroup v1 has several."""
     if (root / _UNIFIED).is_file():
         return [root]
     return [each for each in sorted(root.iterdir()) if each.is_dir() and each.name != "unified"]
 
 
 def create_cgroups(name: str, root: Path = _CGROUPS) -> None:
-    """Create a cgroup directly below the root of each hierarchy.
+    """Create a cgroup directly below each hierarchy's root.
 
     Raises HostUnsuitable if the controllers that the kubelet needs cannot be enabled for it.
     """
@@ -163,7 +166,7 @@ def remove_cgroups(
     """Remove a cgroup, and all groups below it, from all hierarchies; do nothing if there is none.
 
     Waits up to five seconds for processes that are ending.  Groups that still have processes after
-    that remain.  ``wait`` is called with a number of seconds.
+    that are kept.  ``wait`` is called with a number of seconds.
     """
     for _ in range(_ATTEMPTS):
         # runc also creates groups in the version 2 hierarchy, wherever that is mounted.

@@ -1,4 +1,4 @@
-"""Write archives of images that contain one executable each, and what it needs.
+"""Write image archives, in which each image contains one executable and what it needs.
 
 These are the images of components that a lab builds from source. None of them is pulled.
 """
@@ -33,11 +33,11 @@ class Image:
     user: str
     """User and group, such as ``65532:65532``."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """Further files, such as programs that the executable starts, by their path in the image."""
+    """Other files, such as programs that the executable starts, by their path in the image."""
 
 
 def write_archive(target: Path, images: Sequence[Image], architecture: str) -> None:
-    """Write an archive in docker's format that contains ``images``.
+    """Write an archive in Docker's format that contains ``images``.
 
     ``architecture`` is the processor architecture in Go's naming, such as ``amd64``.
     """
@@ -60,7 +60,7 @@ def write_archive(target: Path, images: Sequence[Image], architecture: str) -> N
 
 
 def build_config(image: Image, digest: str, architecture: str) -> dict[str, object]:
-    """Return the configuration of an image whose only layer has the SHA-256 ``digest``."""
+    """Return the configuration for an image whose only layer has the SHA-256 ``digest``."""
     return {
         "architecture": architecture,
         "os": "linux",
@@ -70,7 +70,7 @@ def build_config(image: Image, digest: str, architecture: str) -> dict[str, obje
 
 
 def parse_libraries(output: str) -> list[str]:
-    """Return the paths to the libraries in the output of ldd; empty for a static executable."""
+    """Return the paths to the libraries listed in ldd's output; empty for a static executable."""
     return _LIBRARY.findall(output)
 
 

@@ -18,7 +18,7 @@ from capsmith.clusters.node.signals import SigtermForwarder
 
 
 def main() -> int:
-    """Prepare the namespaces, run the command in the arguments, and return its exit code."""
+    """Prepare the namespaces, run the command given as arguments, and return its exit code."""
     sigterm = SigtermForwarder()
     sigterm.install()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,7 +1,7 @@
-"""`python -m capsmith.clusters.node.keeper`: the process of a node that stays on the host.
+"""`python -m capsmith.clusters.node.keeper`: the one process of a node that stays on the host.
 
-It starts the namespaces, makes the API server reachable on the host, and removes the cgroups of the
-node's Pods when the namespaces have ended.  If the command that waits for the lab has ended, it
+It starts the namespaces, makes the API server reachable on the host, and removes the cgroups for
+the node's Pods once the namespaces have ended.  If the command that waits for the lab has ended, it
 removes the lab's folder as well.
 """
 
@@ -29,27 +29,28 @@ from capsmith.clusters.processes.wait import eventually
 _NAMESPACES = ("--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child", "--mount-proc")
 
 ABANDONED: Final = 3
-"""Exit code of a node's command if `lab up` has ended, so that the lab's folder has to be removed.
+"""Exit code of a node's command if `lab up` has ended, so that the lab's folder must be removed.
 
-The command cannot remove the folder itself, because it contains mount points of its namespaces."""
+The command cannot remove the folder itself, because it contains mount points in its namespaces.
+"""
 
 
 @dataclass(frozen=True)
 class KeeperSettings:
-    """The settings of a keeper."""
+    """A keeper's settings."""
 
     lab: str
     """Path to the lab's folder."""
     node: str
-    """Path to the folder of the node's files."""
+    """Path to the folder that contains the node's files."""
     pid: str
-    """Path to the file in which the keeper writes its process id."""
+    """Path to the file to which the keeper writes its process id."""
     port: int
-    """Port of the API server, on the host and in the namespaces."""
+    """The API server's port, on the host and in the namespaces."""
 
 
 def build_keeper_command(settings: KeeperSettings, command: list[str]) -> list[str]:
-    """Return the command that runs ``command`` in the namespaces of a node."""
+    """Return the command that runs ``command`` in a node's namespaces."""
     module = "capsmith.clusters.node.keeper"
     return [sys.executable, "-m", module, json.dumps(asdict(settings)), *command]
 

@@ -1,4 +1,4 @@
-"""The configuration of a node as data: addresses, mounts, network, files and commands.
+"""A node's configuration as data: addresses, mounts, network, files and commands.
 
 Nothing here starts a process or changes a file.
 """
@@ -15,12 +15,12 @@ import yaml
 
 NAME: Final = "node"
 ADDRESS: Final = "10.10.0.2"
-"""Address of the node, in a network namespace of its own."""
+"""The node's address, in a network namespace of its own."""
 SERVICE: Final = "10.96.0.1"
 """Address of the Service `kubernetes`, which Pods use to reach the API server."""
 SOCKET: Final = "/run/containerd/containerd.sock"
 KUBELET_ROOT: Final = "/var/lib/kubelet"
-"""Folder of the kubelet's files inside the node's namespaces."""
+"""The kubelet's folder inside the node's namespaces."""
 PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
 
 _GATEWAY = "10.10.0.1"
@@ -41,13 +41,13 @@ SYSCTLS: Final = {
 
 @dataclass(frozen=True)
 class NodePaths:
-    """The paths to the files of one node, in the lab's folder."""
+    """The paths to one node's files in the lab's folder."""
 
     root: Path
 
     @property
     def init_pid(self) -> Path:
-        """Return the path to a file with the host's process id of the node's first process."""
+        """Return the path to the file with the host's process id for the node's first process."""
         return self.root / "init.pid"
 
     @property
@@ -67,12 +67,12 @@ class NodePaths:
 
     @property
     def network(self) -> Path:
-        """Return the path to the folder with the configuration of the Pods' network."""
+        """Return the path to the folder that contains the Pod network's configuration."""
         return self.root / "cni"
 
     @property
     def archive(self) -> Path:
-        """Return the path to the archive of images to import."""
+        """Return the path to the archive with the images to import."""
         return self.root / "images.tar"
 
     @property
@@ -143,7 +143,7 @@ def _replace(hidden: str, shown: Path, lab: Path) -> list[list[str]]:
 
 
 def list_folders(paths: NodePaths) -> list[Path]:
-    """Return the folders that must exist before the commands of :func:`plan_mounts` are run."""
+    """Return the folders that must exist before running the commands from :func:`plan_mounts`."""
     names = ("upper", "work", "var-lib", "run", "containerd", "kubelet")
     return [paths.logs, paths.network, paths.sysctls, *(paths.root / name for name in names)]
 
@@ -200,7 +200,7 @@ def _quote(value: Path | str) -> str:
 
 
 def render_network(paths: NodePaths) -> str:
-    """Return the configuration of the Pods' network: a bridge with addresses from one range."""
+    """Return the Pod network's configuration: a bridge with addresses from one range."""
     ipam = {
         "type": "host-local",
         "dataDir": str(paths.root / "addresses"),
@@ -278,7 +278,7 @@ def build_api_server_flags(ca: Path, cert: Path, key: Path) -> list[str]:
 
 
 CONTROLLER_FLAGS: Final = ["--controllers=*", "--use-service-account-credentials=true"]
-"""Flags of kube-controller-manager that a node requires."""
+"""Flags for kube-controller-manager that a node requires."""
 
 
 def build_kubelet_command(binary: Path, paths: NodePaths, kubeconfig: Path) -> list[str]:

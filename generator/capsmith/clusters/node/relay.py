@@ -1,7 +1,7 @@
-"""`python -m capsmith.clusters.node.relay PID PORT`: make a port of a node available on the host.
+"""`python -m capsmith.clusters.node.relay PID PORT`: make a node's port available on the host.
 
 The socket that accepts connections belongs to the host's network, and the sockets that the relay
-opens belong to the network of process PID.  The host therefore needs no further interface or route.
+opens belong to the network of process PID.  The host therefore needs no extra interface or route.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def enter_network(pid: int) -> None:
-    """Make this thread create all further sockets in the network namespace of a process.
+    """Make this thread create all later sockets in a process's network namespace.
 
     Raises OSError if the kernel refuses.
     """
@@ -41,7 +41,7 @@ def enter_network(pid: int) -> None:
 
 
 async def serve(listener: socket.socket, port: int) -> None:
-    """Forward each client of ``listener`` to a port in the node's network, until cancelled."""
+    """Forward each of ``listener``'s clients to a port in the node's network, until cancelled."""
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

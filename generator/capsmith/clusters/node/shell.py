@@ -1,4 +1,4 @@
-"""Run commands in the namespaces of a node, from the host."""
+"""Run commands in a node's namespaces, from the host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECONDS = 300
 
 
 def build_enter_command(paths: NodePaths) -> list[str]:
-    """Return the beginning of a command that runs in the namespaces of a node.
+    """Return the start of a command line that runs a command in a node's namespaces.
 
     Raises NodeError if the node is not running.
     """
@@ -38,7 +38,7 @@ def import_images(ctr: Path, archive: Path, prefix: list[str]) -> None:
 def run(prefix: list[str], command: list[str]) -> str:
     """Run a command and return its standard output.
 
-    ``prefix`` is put before the command.  Raises NodeError if the command fails.
+    The arguments in ``prefix`` are put before the command.  Raises NodeError if the command fails.
     """
     hint = "Correct what it reports; capsmith lab logs shows what the node's processes report."
     try:

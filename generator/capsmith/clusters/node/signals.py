@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class SigtermForwarder:
-    """Holds a SIGTERM until there is a process to forward it to."""
+    """Holds back SIGTERM until there is a process to forward it to."""
 
     def __init__(self) -> None:
         self.is_requested = False
@@ -16,7 +16,7 @@ class SigtermForwarder:
         self._send: Callable[[], None] | None = None
 
     def install(self) -> None:
-        """Handle SIGTERM, including a signal that :func:`hold_sigterm` blocked in the parent."""
+        """Start handling SIGTERM, even if :func:`hold_sigterm` blocked the signal in the parent."""
         signal.signal(signal.SIGTERM, self._handle)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
@@ -37,10 +37,10 @@ class SigtermForwarder:
 
 @contextmanager
 def hold_sigterm() -> Iterator[None]:
-    """Return a context manager that blocks SIGTERM in processes started in it.
+    """Return a context manager that blocks SIGTERM in processes started while it is open.
 
-    The kernel discards a signal to the first process of a namespace that does not handle it yet,
-    unless the signal is blocked.  The started process must unblock it.
+    The kernel discards a signal to a namespace's first process if that process does not handle it
+    yet, unless the signal is blocked.  The started process must unblock it.
     """
     former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:

@@ -1,4 +1,4 @@
-"""The executables of a node, built with Go like those of a lab. runc is a system package.
+"""A node's executables, built with Go like those of a lab. runc is a system package.
 
 cert-manager is pinned to the last release whose commands other Go modules can require.
 """
@@ -19,7 +19,7 @@ from capsmith.clusters.processes.tools.catalogue import (
 )
 
 CERT_MANAGER_VERSION: Final = "v1.11.5"
-"""Release of cert-manager that a node runs."""
+"""cert-manager release that a node runs."""
 CERT_MANAGER_MANIFEST: Final = "cert-manager.yaml"
 
 _CONTAINERD_VERSION: Final = "v2.4.2"
@@ -36,22 +36,22 @@ class NodeTools:
     kubernetes: Path
     """Path to the folder with kubelet, kube-proxy and kube-scheduler."""
     containerd: Path
-    """Path to the folder with containerd, its command line, and network plugins."""
+    """Path to the folder with containerd, its command-line client, and network plugins."""
     cert_manager: Path
     """Path to the folder with cert-manager's executables and manifest."""
 
     def to_data(self) -> dict[str, str]:
-        """Return the paths as JSON data, keyed by the names of the attributes."""
+        """Return the paths as JSON data, keyed by attribute name."""
         return {name: str(path) for name, path in asdict(self).items()}
 
     @classmethod
     def of(cls, data: Mapping[str, str]) -> NodeTools:
-        """Return the folders that :meth:`to_data` described."""
+        """Return the NodeTools that :meth:`to_data` serialized."""
         return cls(**{name: Path(path) for name, path in data.items()})
 
 
 def build_node_tools(progress: Progress = lambda text: None) -> NodeTools:
-    """Return the executables of a node, building those that are missing.
+    """Return a node's executables, building those that are missing.
 
     ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or a
     build fails.
@@ -61,7 +61,7 @@ def build_node_tools(progress: Progress = lambda text: None) -> NodeTools:
 
 
 def build_containerd(progress: Progress = lambda text: None) -> Path:
-    """Return the folder with containerd, its command line, network plugins and the pause program.
+    """Return the folder with containerd, its client, network plugins and the pause program.
 
     ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or the
     build fails.
@@ -70,7 +70,7 @@ def build_containerd(progress: Progress = lambda text: None) -> Path:
 
 
 def list_node_modules() -> tuple[Module, Module, Module]:
-    """Return the Go modules of a node's executables, in the order of NodeTools."""
+    """Return the Go modules for a node's executables, in NodeTools' order."""
     return _kubernetes(), _containerd(), _cert_manager()
 
 

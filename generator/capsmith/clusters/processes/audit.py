@@ -34,7 +34,7 @@ class ResourceAttributes(NamedTuple):
 
 
 def audit_flags(folder: Path, log: Path) -> list[str]:
-    """Return the flags that make kube-apiserver log every request that a ServiceAccount sends.
+    """Return flags that make kube-apiserver log every request from a ServiceAccount.
 
     Writes the audit policy to ``folder``.
     """
@@ -49,12 +49,12 @@ class AuditedRequest(NamedTuple):
     user: str
     access: ResourceAttributes
     name: str
-    """Name of the object; empty if the request is for several objects."""
+    """Name of the object; empty if the request concerns several objects."""
     is_allowed: bool
 
 
 def count_requests(log: Path, users: Collection[str]) -> Counter[AuditedRequest]:
-    """Count the requests in an audit log that the given users sent."""
+    """Count the given users' requests in an audit log."""
     # A watch is logged when it begins and when it ends.
     found = {event["auditID"]: _request(event) for event in _events(log, users)}
     return Counter(found.values())
@@ -66,7 +66,7 @@ def collect_used(log: Path, user: str) -> set[ResourceAttributes]:
 
 
 def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
-    """Return the permissions that role bindings give a ServiceAccount.
+    """Return the permissions that a ServiceAccount gets from role bindings.
 
     Aggregated roles are left out, because other providers contribute to their rules.
     """
@@ -83,7 +83,7 @@ def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
 def find_unused(
     allowed: set[ResourceAttributes], requested: set[ResourceAttributes]
 ) -> set[ResourceAttributes]:
-    """Return those permissions in ``allowed`` that no request in ``requested`` needed."""
+    """Return the permissions in ``allowed`` that no request in ``requested`` needed."""
     return {
         each
         for each in allowed

@@ -39,10 +39,10 @@ class ManagementCluster(Connection):
         *,
         audited: bool = True,
     ) -> None:
-        """Define the processes of the cluster, without starting them.
+        """Define the cluster's processes, without starting them.
 
-        If `audited`, the API server logs each request that a ServiceAccount sends.  `gates` are
-        feature gates for core.
+        If ``audited`` is true, the API server logs each request from a ServiceAccount.  ``gates``
+        are feature gates for core.
         """
         folder = base.folder / name
         self._base = base
@@ -58,17 +58,17 @@ class ManagementCluster(Connection):
 
     @property
     def client(self) -> KubeClient:
-        """Return a client with all permissions."""
+        """Return a client that has all permissions."""
         return self.apiserver.client
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig that grants all permissions."""
         return self.apiserver.kubeconfig
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the certificate and key that managers use to serve webhooks."""
+        """Return the paths to the certificate and key that managers use for serving webhooks."""
         return self.pki.serving.cert, self.pki.serving.key
 
     def start(
@@ -109,7 +109,7 @@ class ManagementCluster(Connection):
     ) -> None:
         """Upgrade providers with `clusterctl upgrade apply`, after stopping their managers.
 
-        ``targets`` maps types to names with versions.  If `series` is given, core is upgraded to
+        ``targets`` maps types to names with versions.  If ``series`` is set, core is upgraded to
         that release series as well.  The garbage collector is restarted, because it would otherwise
         discover the new versions only after half a minute.
         """

@@ -18,7 +18,7 @@ _AWAITED = ("--wait-providers", "--wait-provider-timeout=300")
 
 
 class Clusterctl:
-    """One release of clusterctl, whose output is appended to a log.
+    """One release of clusterctl. Its output is appended to a log.
 
     All methods raise ClusterctlError if clusterctl fails or takes longer than ten minutes.
     """
@@ -28,7 +28,7 @@ class Clusterctl:
 
     @classmethod
     def installed(cls, binary: Path, config: Path, folder: Path) -> Clusterctl:
-        """Return an instance for an installed binary, instead of a built tool."""
+        """Return an instance that uses an installed binary instead of a built tool."""
         clusterctl = cls.__new__(cls)
         clusterctl._start(binary, config, folder)
         return clusterctl
@@ -50,7 +50,7 @@ class Clusterctl:
     ) -> None:
         """Install core and ``providers``, which maps types to names: `{"bootstrap": "kubeadm"}`.
 
-        If `is_awaited`, wait until their Deployments are available.
+        If ``is_awaited`` is true, wait until their Deployments are available.
         """
         flags = [f"--{type}={name}" for type, name in providers.items()]
         if is_awaited:
@@ -93,7 +93,7 @@ class Clusterctl:
     def move(self, kubeconfig: Path, target: Path, namespace: str) -> None:
         """Move the clusters in a namespace to another management cluster.
 
-        ``target`` is the path to its kubeconfig.
+        ``target`` is the path to the other cluster's kubeconfig.
         """
         self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
 
@@ -105,8 +105,9 @@ class Clusterctl:
         *,
         is_awaited: bool = False,
     ) -> None:
-        """Run `upgrade apply` with the target versions by type: `{"core": "cluster-api:v1.13.6"}`.
+        """Run `upgrade apply`.
 
+        ``targets`` maps each type to a target version: `{"core": "cluster-api:v1.13.6"}`.
         `is_awaited` is described at :meth:`init`.
         """
         flags = [f"--{type}={target}" for type, target in targets.items()]

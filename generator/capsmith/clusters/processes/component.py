@@ -1,4 +1,4 @@
-"""A release of a provider, and the components in it."""
+"""A provider's release, and the components in it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ReleaseComponent:
 
     @property
     def file(self) -> str:
-        """Return the name of the components file."""
+        """Return the components file's name."""
         return f"{self.type}{_SUFFIX}"
 
     @cached_property
@@ -59,7 +59,7 @@ class ReleaseComponent:
 
     @cached_property
     def label(self) -> str:
-        """Return the provider label of the manifests, guessed from type and namespace if missing.
+        """Return the manifests' provider label, or a guess from type and namespace if missing.
 
         Generated managers also use the label as their field manager.
         """
@@ -87,7 +87,7 @@ class ReleaseComponent:
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """Return the group and plural of every kind that the manager may list cluster-wide."""
+        """Return (group, plural) for every kind that the manager may list cluster-wide."""
         bound = {
             each["roleRef"]["name"]
             for each in self.of("ClusterRoleBinding")
@@ -150,7 +150,7 @@ class ReleaseComponent:
 
 @dataclass(frozen=True)
 class ProviderRelease:
-    """The assets of one release: components, metadata.yaml, templates, ClusterClasses."""
+    """The assets in one release: components, metadata.yaml, templates, ClusterClasses."""
 
     folder: Path
     version: str
@@ -164,7 +164,7 @@ class ProviderRelease:
         )
 
     def component(self, type: str) -> ReleaseComponent:
-        """Return the component of a provider type.
+        """Return the component for a provider type.
 
         Raises UnreadableInput if there is none.
         """
@@ -187,8 +187,8 @@ class ProviderRelease:
         """Add the release to a clusterctl repository, with webhooks that call this computer.
 
         ``ca_bundle`` is the CA certificate in base64.  If it is empty, the webhooks keep calling a
-        Service in the cluster.  ``change`` receives the name and content of each asset, and returns
-        the content to store.
+        Service in the cluster.  ``change`` receives each asset's name and content, and returns the
+        content to store.
         """
         paths = [path for path in sorted(self.folder.iterdir()) if path.is_file()]
         files = {path.name: change(path.name, path.read_text()) for path in paths}

@@ -9,7 +9,7 @@ from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.wait import NotYet, eventually
 
 CORE_USER = "system:serviceaccount:capi-system:capi-manager"
-"""User name of core's ServiceAccount."""
+"""User name that belongs to core's ServiceAccount."""
 
 _CLUSTERCTL_NAMESPACE = "cert-manager-test"
 _MOVE = "clusterctl.cluster.x-k8s.io/move"
@@ -23,17 +23,17 @@ class Connection:
 
     @property
     def client(self) -> KubeClient:
-        """Return a client with all permissions."""
+        """Return a client that has all permissions."""
         raise NotImplementedError
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig that grants all permissions."""
         raise NotImplementedError
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the certificate and key that local managers use to serve webhooks."""
+        """Return the paths to the certificate and key with which local managers serve webhooks."""
         raise NotImplementedError
 
     def wait_core_permitted(self) -> None:
@@ -44,10 +44,10 @@ class Connection:
         self.wait_permitted(CORE_USER, list(self.provider_resources()))
 
     def wait_permitted(self, user: str, resources: Iterable[tuple[str, str]]) -> None:
-        """Wait until a user may list ``resources``, which are pairs of group and plural.
+        """Wait until a user may list ``resources``, given as (group, plural).
 
-        It takes some time until new roles are aggregated and become effective.  Raises TimeoutError
-        with the missing permissions.
+        New roles take some time to be aggregated and become effective.  Raises TimeoutError with
+        the missing permissions.
         """
 
         def permitted() -> bool:
@@ -74,7 +74,7 @@ class Connection:
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:
-        """Yield the group and plural of each provider-defined kind that core reads."""
+        """Yield (group, plural) for each provider-defined kind that core reads."""
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
             labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
             label = labels.get("cluster.x-k8s.io/provider", "")

@@ -29,7 +29,7 @@ _GATES = "ClusterTopology=true,MachineSetPreflightChecks=false"
 
 
 class CapiCore:
-    """The core manager from one release series, whose components clusterctl must have installed.
+    """Core's manager from one release series. clusterctl must have installed its components.
 
     `gates` are additional feature gates, such as `RuntimeSDK=true`.
     """

@@ -29,7 +29,7 @@ class ProcessError(CapsmithError):
 
 
 class RequestError(CapsmithError):
-    """Raised if a request fails without which a run cannot continue."""
+    """Raised if a request fails that the run cannot continue without."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__("request-failed", message, hint=hint)

@@ -1,4 +1,4 @@
-"""Run the credential command in a kubeconfig, as used with EKS, GKE and AKS.
+"""Run a kubeconfig's credential command, as used with EKS, GKE and AKS.
 
 Source: Kubernetes, client-go credential plugins; API group client.authentication.k8s.io.
 """
@@ -28,14 +28,15 @@ _SHOWN = 200
 class PluginError(OSError):
     """Raised if the command cannot run, fails, or prints no valid credentials.
 
-    It is an OSError, because for the caller of a request it means the same: there is no response.
+    It is an OSError because it means the same to a caller that sends a request: there is no
+    response.
     """
 
 
 class ExecPlugin:
-    """Credentials from a command, which runs again after they have expired.
+    """Credentials from a command, which is run again after they have expired.
 
-    Thread-safe: all threads of a client share one instance, which never runs the command twice at
+    Thread-safe: all of a client's threads share one instance, which never runs the command twice at
     the same time.
     """
 
@@ -75,7 +76,7 @@ class ExecPlugin:
         return text_of(status, "clientCertificateData"), text_of(status, "clientKeyData")
 
     def expire(self) -> None:
-        """Discard the credentials, which the server rejected. The next use requests new ones."""
+        """Discard the credentials because the server rejected them. The next use gets new ones."""
         with self._lock:
             self._status = None
 

@@ -1,4 +1,4 @@
-"""Remove folders to which ending processes may still write."""
+"""Remove folders while processes that are ending may still write to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An API server client based on the standard library only: requests, waits, watches and TLS."""
+"""An API server client that uses only the standard library: requests, waits, watches and TLS."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StaleError(ApiError, PassingError):
 
 
 class TokenSource(Protocol):
-    """A source of tokens that expire."""
+    """Provides tokens that expire."""
 
     def token(self) -> str:
         """Return a token that has not expired.
@@ -59,7 +59,7 @@ class TokenSource(Protocol):
 
 @dataclass(frozen=True)
 class Credentials:
-    """A client certificate or a bearer token, and the CA to trust."""
+    """A client certificate or a bearer token, and the CA bundle to trust."""
 
     ca: Path
     cert: Path | None = None
@@ -81,12 +81,12 @@ class ServedKind:
 class KubeClient:
     """A client that creates, reads, applies and deletes objects of any kind that the server serves.
 
-    Objects are plain dictionaries, because their kinds are only known at run time.  Thread-safe:
+    Objects are plain dictionaries, because their kinds are known only at run time.  Thread-safe:
     each thread uses its own connections.
     """
 
     retries_webhooks = True
-    """Whether requests are repeated while a webhook of core or a manager does not respond."""
+    """Whether requests are retried while a webhook of core or a manager does not respond."""
 
     def __init__(self, server: str, credentials: Credentials) -> None:
         self.server = server
@@ -101,7 +101,7 @@ class KubeClient:
         self._kinds: dict[tuple[str, str], ServedKind] = {}
 
     def close(self) -> None:
-        """Close the idle connections of all threads. The client can still be used."""
+        """Close all threads' idle connections. The client can still be used."""
         while self._connections:
             self._connections.pop().close()
 
@@ -169,9 +169,9 @@ class KubeClient:
         return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
 
     def merge(self, obj: JSON, body: JSON, subresource: str | None = None) -> JSON:
-        """Apply the strategic merge patch ``body``, which merges lists by the keys of their items.
+        """Apply the strategic merge patch ``body``, which merges lists by their items' keys.
 
-        Only kinds of Kubernetes itself have such patches.  Returns the object as stored.
+        Only Kubernetes' own kinds support such patches.  Returns the object as stored.
         """
         path = self._path_of(obj, subresource)
         return self.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH)
@@ -193,7 +193,7 @@ class KubeClient:
         namespace: str | None = None,
         subresource: str | None = None,
     ) -> str:
-        """Return the URL path of an object or, without a name, of its kind."""
+        """Return the URL path of an object, or of its kind if there is no name."""
         found = self.resolve(api_version, kind)
         parts = [build_api_root(api_version)]
         if found.namespaced and namespace:
@@ -202,7 +202,7 @@ class KubeClient:
         return "/".join(parts)
 
     def resolve(self, api_version: str, kind: str) -> ServedKind:
-        """Return the plural, version and scope of a kind; the result is cached.
+        """Return a kind's plural, version and scope; the result is cached.
 
         Raises LookupError if the API version lacks the kind, and ApiError if the server does not
         serve the API version.
@@ -234,7 +234,7 @@ class KubeClient:
         content_type: str = "application/json",
         query: dict[str, str] | None = None,
     ) -> JSON:
-        """Send a request and return the decoded response, with plain text under the key `text`.
+        """Send a request and return the decoded response. Plain text is under the key `text`.
 
         Retries for up to a minute while the server is busy.  Raises ApiError if the server rejects
         the request, and OSError or HTTPException if it does not respond.
@@ -287,7 +287,7 @@ class KubeClient:
             connection.close()
 
     def end_watches(self) -> None:
-        """Interrupt all watches of this client in all threads."""
+        """Interrupt all of this client's watches, in all threads."""
         for connection in list(self._watches):
             # Closing the socket would not wake the thread that reads from it, but a shutdown ends
             # its read.
@@ -369,7 +369,7 @@ def build_api_root(api_version: str) -> str:
 
 
 def extract_message(body: str) -> str:
-    """Return the message in a response that is a Status, or else the whole body."""
+    """Return the message if the response is a Status, else the whole body."""
     try:
         parsed = json.loads(body)
     except ValueError:
@@ -380,7 +380,7 @@ def extract_message(body: str) -> str:
 def create_api_server_context(authority: Path) -> ssl.SSLContext:
     """Return a TLS context that verifies the API server's certificate as Go clients do.
 
-    Raises OSError if the CA file ``authority`` cannot be read.
+    ``authority`` is the path to the CA bundle.  Raises OSError if it cannot be read.
     """
     context = ssl.create_default_context(cafile=str(authority))
     # Since Python 3.13 this flag is set by default (https://docs.python.org/3.13/library/ssl.html,

@@ -48,10 +48,10 @@ class KubeadmManager(ProviderManager):
         *,
         kept: bool = True,
     ) -> None:
-        """Define the manager of the kubeadm provider whose type is `bootstrap` or `control-plane`.
+        """Define the manager for the kubeadm provider whose type is `bootstrap` or `control-plane`.
 
-        `gates` are feature gates in addition to those in its Deployment, as for core.  If `kept`,
-        the manager is restarted whenever it fails.
+        `gates` are feature gates in addition to those in its Deployment, as for core.  If ``kept``
+        is true, the manager is restarted whenever it fails.
         """
         self.type = type
         module = kubeadm_module(management.series)
@@ -75,7 +75,7 @@ class KubeadmManager(ProviderManager):
         return {**_VARIABLES, **super().variables}
 
     def start(self) -> None:
-        """Start the manager once the roles of all providers have taken effect."""
+        """Start the manager once all providers' roles have taken effect."""
         (account,) = self._part.of("ServiceAccount")
         user = f"system:serviceaccount:{self._part.namespace}:{account['metadata']['name']}"
         self._cluster.wait_permitted(user, self._read())

@@ -1,4 +1,4 @@
-"""Run the manager of an installed Deployment as a process instead of a Pod.
+"""Run an installed Deployment's manager as a process instead of a Pod.
 
 Only settings that local processes cannot share are changed: addresses, certificates, and leader
 election, whose namespace a manager normally reads from its Pod.
@@ -30,18 +30,18 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 @dataclass(frozen=True)
 class Launch:
-    """The arguments and environment of a container, resolved as by the kubelet."""
+    """A container's arguments and environment, resolved as the kubelet would."""
 
     service_account: str
     args: tuple[str, ...]
     """The command without its first word, followed by the arguments."""
     env: dict[str, str]
     port: int
-    """Port of the probes; 0 if there are none."""
+    """Port for the probes; 0 if there are none."""
     readiness: str
-    """URL path of the readiness probe; empty if there is none."""
+    """URL path for the readiness probe; empty if there is none."""
     liveness: str
-    """URL path of the liveness probe; empty if there is none."""
+    """URL path for the liveness probe; empty if there is none."""
 
 
 def read_launch(client: KubeClient, namespace: str, pod: str) -> Launch:
@@ -173,8 +173,8 @@ class ProviderManager:
     ) -> None:
         """Define a manager that runs the command ``argv``, without starting it.
 
-        ``flags`` are added after the flags in its Deployment.  If `kept`, the manager is restarted
-        whenever it fails, as in a Deployment.
+        ``flags`` are added after the flags in its Deployment.  If ``kept`` is true, the manager is
+        restarted whenever it fails, as in a Deployment.
         """
         self._kept = kept
         self._argv = list(argv)
@@ -224,7 +224,7 @@ class ProviderManager:
             self._process.wait_ready(probe_http(url))
 
     def kill(self) -> None:
-        """Kill the process with SIGKILL, as in a crash."""
+        """Kill the process with SIGKILL, simulating a crash."""
         if self._process is not None:
             self._process.kill()
 

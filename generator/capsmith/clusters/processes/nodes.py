@@ -1,4 +1,4 @@
-"""The status of simulated Nodes."""
+"""Status for simulated Nodes."""
 
 from __future__ import annotations
 

@@ -36,9 +36,10 @@ class Pki:
     def __init__(
         self, folder: Path, authority: trustme.CA | None = None, names: Sequence[str] = ()
     ) -> None:
-        """Use an existing authority or create one, and write its files immediately.
+        """Use an existing CA or create one, and write its files immediately.
 
-        Servers are reached on this computer, and under further ``names``, such as addresses.
+        Server certificates are valid for this computer and for additional ``names``, such as
+        addresses.
         """
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder = folder
@@ -68,8 +69,8 @@ class Pki:
     def issue(self, name: str, hosts: Sequence[str], user: str, group: str = "") -> KeyPair:
         """Issue a certificate for a server or client, and write it to files called ``name``.
 
-        ``hosts`` are the names and addresses of a server.  A client certificate needs one too, but
-        never uses it.  ``user`` and ``group`` are the identity that the API server sees.
+        ``hosts`` are a server's names and addresses.  A client certificate needs at least one, too,
+        but never uses it.  ``user`` and ``group`` are the identity that the API server sees.
         """
         issued = self._authority.issue_cert(
             *hosts, common_name=user, organization_name=group or None
@@ -78,7 +79,7 @@ class Pki:
 
     @property
     def ca_bundle(self) -> str:
-        """Return the CA in base64, as used in webhook configurations and kubeconfigs."""
+        """Return the CA certificate in base64, as in webhook configurations and kubeconfigs."""
         return base64.b64encode(self.ca.read_bytes()).decode()
 
     def _service_account_keys(self) -> KeyPair:
@@ -102,7 +103,7 @@ class Pki:
 
 @dataclass(frozen=True)
 class EtcdTLS:
-    """The certificates of an etcd and its clients, issued by a separate authority.
+    """The certificates for an etcd and its clients, issued by a separate CA.
 
     The session's other certificates give no access to etcd, because providers' managers hold some
     of them for their webhooks.
@@ -116,7 +117,7 @@ class EtcdTLS:
 
     @classmethod
     def issue(cls, folder: Path) -> EtcdTLS:
-        """Create a new authority, and write all certificates to ``folder``."""
+        """Create a new CA, and write all certificates to ``folder``."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         authority = trustme.CA()
         tls = cls.existing(folder)
@@ -131,7 +132,7 @@ class EtcdTLS:
         return cls(folder / "ca.crt", _name_pair(folder, "server"), _name_pair(folder, "client"))
 
     def client_context(self) -> ssl.SSLContext:
-        """Return the TLS context for a client of etcd."""
+        """Return the TLS context for an etcd client."""
         context = create_api_server_context(self.ca)
         context.load_cert_chain(self.client.cert, self.client.key)
         return context

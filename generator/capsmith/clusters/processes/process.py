@@ -58,7 +58,7 @@ _TERM_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources used by a process: peak memory in MiB, and CPU time in seconds."""
+    """A process's resource usage: peak memory in MiB, and CPU time in seconds."""
 
     peak_rss_mib: float
     cpu_seconds: float
@@ -82,7 +82,7 @@ def bind_to_parent(argv: Sequence[str | Path]) -> list[str]:
 
 
 class Process:
-    """A long-running component, and its log file."""
+    """A long-running component and its log file."""
 
     def __init__(
         self,
@@ -95,8 +95,8 @@ class Process:
     ) -> None:
         """Define a process, without starting it.
 
-        If `kept`, the process is restarted whenever it fails unexpectedly.  If `env` is None, the
-        environment of this process is used.
+        If ``kept`` is true, the process is restarted whenever it fails unexpectedly.  If ``env`` is
+        None, it gets this process's environment.
         """
         self.name = name
         self.log = log
@@ -107,7 +107,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Return the process id of the component or, between restarts, of its keeper.
+        """Return the component's process id or, between restarts, its keeper's.
 
         The keeper is the process that restarts the component.  Raises ProcessError if the component
         was never started.
@@ -127,7 +127,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Return whether the process has been started and has not ended."""
+        """Return whether the process has been started and is still running."""
         return self._child is not None and self._child.poll() is None
 
     def start(self) -> None:
@@ -175,7 +175,7 @@ class Process:
             )
 
     def usage(self) -> Usage:
-        """Return the resources used by the running process so far, according to /proc."""
+        """Return the resources that the running process has used so far, according to /proc."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
         # The command name is in parentheses and may itself contain spaces and parentheses.
@@ -184,17 +184,17 @@ class Process:
         return Usage(int(peak.split()[1]) / 1024, ticks / os.sysconf("SC_CLK_TCK"))
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the component; do nothing if it is not running."""
+        """Send a signal to the component. Does nothing if it is not running."""
         self._signal(number)
 
     def kill(self) -> None:
-        """Kill the process with SIGKILL, as in a crash, and wait for it."""
+        """Kill the process with SIGKILL, simulating a crash, and wait until it has ended."""
         self._signal(signal.SIGKILL)
         if self._child is not None:
             self._child.wait()
 
     def stop(self) -> None:
-        """Stop the process with SIGTERM and wait for it; after 30 seconds, use SIGKILL."""
+        """Stop the process with SIGTERM, or with SIGKILL after 30 seconds, and wait for it."""
         if self._child is None or not self.running:
             return
         self._signal(signal.SIGTERM)
@@ -204,7 +204,7 @@ class Process:
             self.kill()
 
     def tail(self) -> str:
-        """Return the last lines of the log."""
+        """Return the log's last lines."""
         if not self.log.exists():
             return "(no log)"
         lines = self.log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]

@@ -56,20 +56,19 @@ class ClusterctlRepository:
     """A folder of provider releases, and a clusterctl configuration that refers to them."""
 
     def __init__(self, base: Path) -> None:
-        """Use the folder ``base``. If it has a configuration, the providers there are known."""
+        """Use the folder ``base``. Providers in an existing configuration there are kept."""
         self.base = base
         self.config = base / "clusterctl.yaml"
 
     @property
     def entries(self) -> list[RepositoryEntry]:
-        """Return the last added release of each provider."""
+        """Return each provider's most recently added release."""
         return list(self._entries().values())
 
     def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
         """Add a release that consists of the given files.
 
-        `files` holds the content of each file by name; `components` is the name of the components
-        file.
+        `files` holds each file's content by name; `components` is the name of the components file.
         """
         folder = self.base / label / version
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +77,7 @@ class ClusterctlRepository:
         self._add(RepositoryEntry(label, version, folder / components))
 
     def add_core(self, tools: Toolbox, series: str, pki: Pki) -> None:
-        """Add core's release of a release series, with webhooks that call this computer."""
+        """Add core's release from a release series, with webhooks that call this computer."""
         folder = tools.folders[f"capi-{series}"]
         documents = load((folder / "core-components.yaml").read_text())
         files = {
@@ -99,7 +98,7 @@ class ClusterctlRepository:
         self._configure("providers", providers)
 
     def set_cert_manager(self, version: str, manifest: Path) -> None:
-        """Configure clusterctl to install a release of cert-manager from a file."""
+        """Configure clusterctl to install a cert-manager release from a file."""
         folder = self.base / "cert-manager" / version
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / "cert-manager.yaml"
@@ -124,11 +123,10 @@ class ClusterctlRepository:
 
 
 def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:
-    """Make an object's webhooks call 127.0.0.1, because Services do not resolve here; return the
-    object.
+    """Make an object's webhooks call 127.0.0.1, and return the object.
 
-    The object is modified.  The port is a clusterctl variable, so that one repository serves
-    several management clusters.
+    Services do not resolve outside the cluster.  The object is modified in place.  The port is a
+    clusterctl variable, so that one repository serves several management clusters.
     """
     kind = document["kind"]
     if kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
@@ -157,5 +155,5 @@ def _localise_client(client: JSON, ca_bundle: str, port: str) -> None:
 
 
 def load(text: str) -> list[JSON]:
-    """Parse a YAML stream, leaving out empty documents."""
+    """Parse a YAML stream. Empty documents are left out."""
     return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]

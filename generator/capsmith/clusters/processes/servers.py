@@ -30,17 +30,17 @@ _CONTROLLERS = (
 
 
 class EtcdAddress(Protocol):
-    """Client URL and TLS files of a running etcd, regardless of the process that started it."""
+    """A running etcd's client URL and TLS files, regardless of the process that started it."""
 
     url: str
     tls: EtcdTLS
 
 
 class Etcd:
-    """An etcd shared by all API servers, each with its own key prefix.
+    """An etcd shared by all API servers, each of which has its own key prefix.
 
-    It accepts only clients and peers that present a certificate from its folder.  Any other user of
-    the computer can connect to its ports, and it stores Secrets and permissions.
+    It accepts only clients and peers that present a certificate from its folder, because it stores
+    Secrets and permissions, and any user of the computer can connect to its ports.
     """
 
     def __init__(self, tools: Toolbox, folder: Path) -> None:
@@ -78,7 +78,7 @@ class Etcd:
         self.process.wait_ready(probe_http(f"{self.url}/health", self.tls.client_context()))
 
     def call(self, method: str, body: JSON) -> JSON:
-        """Call a method of etcd's v3 API, such as ``kv/range``, and return the response.
+        """Call a method in etcd's v3 API, such as ``kv/range``, and return the response.
 
         Keys and values are in base64.  Raises OSError if etcd refuses the call.
         """
@@ -121,9 +121,9 @@ class ApiServer:
     ) -> None:
         """Define a server, without starting it.
 
-        If `audited`, it logs each request that a ServiceAccount sends.  Unless `has_node_taints`,
-        new Nodes do not get the taint not-ready.  The server listens at ``address``.  ``others``
-        are flags that replace those of the same name.
+        If ``audited`` is true, it logs each request from a ServiceAccount.  Unless
+        ``has_node_taints`` is true, new Nodes do not get the not-ready taint.  The server listens
+        at ``address``.  ``others`` are flags that replace those with the same name.
         """
         self.name = name
         port = port or free_port()
@@ -193,7 +193,7 @@ class ControllerManager:
     ) -> None:
         """Define the process, without starting it.
 
-        ``others`` are flags that replace those of the same name.
+        ``others`` are flags that replace those with the same name.
         """
         kubeconfig = apiserver.kubeconfig
         self._port = free_port()
@@ -254,7 +254,7 @@ def _etcd_tls_flags(tls: EtcdTLS) -> list[str]:
 
 
 def override_flags(flags: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return ``flags`` without those that ``others`` also set, followed by ``others``."""
+    """Return ``flags`` without those that ``others`` also sets, followed by ``others``."""
     names = {each.partition("=")[0] for each in others}
     return [*(each for each in flags if each.partition("=")[0] not in names), *others]
 

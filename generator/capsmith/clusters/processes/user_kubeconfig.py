@@ -1,8 +1,8 @@
 """Connect to the cluster in a user's kubeconfig, interpreting the file as kubectl does.
 
-`verify --live`, `conformance --kubeconfig` and the lab all use this reader.  It is implemented
-here, so that `verify` needs no extra package, and so that unsupported settings are refused rather
-than ignored.
+`verify --live`, `conformance --kubeconfig` and the lab all use this reader.  It is implemented here
+so that `verify` needs no extra package, and so that unsupported settings are refused rather than
+ignored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _USE_TOKEN = "Specify a kubeconfig with a client certificate, a token or `exec`.
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """A cluster and a user from a kubeconfig, and the folders to which their paths are relative."""
+    """A cluster and a user from a kubeconfig, and the folders that their paths are relative to."""
 
     server: str
     cluster: Mapping[str, Any]
@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
 def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the paths to the files that kubectl would read.
 
-    These are ``named``, or else the files in $KUBECONFIG, or else ~/.kube/config.
+    These are ``named`` if given, else the files in $KUBECONFIG, else ~/.kube/config.
     """
     if named is not None:
         return (named,)
@@ -66,7 +66,7 @@ def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tupl
 
 
 def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
-    """Return the cluster and user of a context. If ``context`` is empty, use the current context.
+    """Return a context's cluster and user. If ``context`` is empty, use the current context.
 
     If several entries have the same name, the first one is used.  Raises UnreadableInput if the
     files are invalid or the context is not found.
@@ -114,7 +114,7 @@ def connect(access: ClusterAccess) -> Iterator[KubeClient]:
 
 
 def open_client(kubeconfig: Path, folder: Path) -> KubeClient:
-    """Return a client for the current context of a kubeconfig, which the caller must close.
+    """Return a client for a kubeconfig's current context. The caller must close it.
 
     Embedded keys are written to ``folder``, which must exist as long as the client is used.  Raises
     UnreadableInput (``kubeconfig``) if the kubeconfig cannot be used.

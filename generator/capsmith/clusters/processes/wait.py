@@ -11,8 +11,9 @@ T = TypeVar("T")
 PATIENCE = 180.0
 """Default timeout, in seconds, for waits that involve a manager, core or a lease.
 
-On a busy machine such a step may take many times as long as on an idle one, and a manager may
-restart.  A long timeout does not slow down a wait that succeeds."""
+On a busy machine, such a step may take many times as long as on an idle one, and a manager may
+restart.  A long timeout does not slow down a wait that succeeds.
+"""
 
 
 class PassingError(Exception):
@@ -20,7 +21,7 @@ class PassingError(Exception):
 
 
 class NotYet(PassingError):
-    """Raised by a probe that is not satisfied. A timeout reports the message as the reason."""
+    """Raised by a probe that is not yet satisfied. A timeout reports the message as the reason."""
 
 
 def eventually(

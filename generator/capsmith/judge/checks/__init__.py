@@ -1,4 +1,4 @@
-"""The code of static checks, with one module for each subject.
+"""Static checks, one module per subject.
 
 Contract rules, which are data in ``schemas/contracts/*/rules/``, refer to these checks by name.
 """

@@ -1,4 +1,4 @@
-"""Check RBAC: core's access to the provider's kinds, and the permissions of managers.
+"""Check RBAC: core's access to the provider's kinds, and the managers' permissions.
 
 The ClusterRoles of other providers' managers do not aggregate other roles, so only bindings in this
 provider can give those managers access.
@@ -70,7 +70,7 @@ class RoleVerbs:
 
 @dataclass(frozen=True, slots=True)
 class AggregatedVerbs:
-    """Verbs, by role, that the ClusterRoles with a certain label must grant."""
+    """Verbs, by role, that ClusterRoles with a given label must grant."""
 
     label: str
     """Key of the label, whose value is ``true``."""
@@ -101,11 +101,11 @@ class OwnVerbs:
     """Verbs that the provider's own manager needs on the provider's kinds."""
 
     verbs: tuple[str, ...]
-    """Verbs on the kind. The manager needs all of them."""
+    """Verbs on the kind. The manager needs every one."""
     one_of: tuple[str, ...]
-    """Verbs on the kind. The manager needs at least one of them."""
+    """Alternative verbs on the kind. The manager needs at least one."""
     status_one_of: tuple[str, ...]
-    """Verbs on the kind's status. The manager needs at least one of them."""
+    """Alternative verbs on the kind's status. The manager needs at least one."""
 
 
 @check("manager-own-kinds", OwnVerbs)
@@ -146,17 +146,19 @@ class OwnerVerbs:
     """Verbs that the manager needs on the ``finalizers`` of kinds that own other objects."""
 
     verbs: tuple[str, ...]
-    """Verbs. The manager needs all of them."""
+    """Verbs on the ``finalizers`` subresource. The manager needs every one."""
     when_granted: tuple[ResourceVerbs, ...] = ()
     """Permissions to create owned objects. Only a manager that has all of them needs ``verbs``."""
     when_creating_helpers: bool = False
-    """Whether only a manager that may create another kind of the provider, which has no role in the
-    contract, needs ``verbs``."""
+    """Whether ``verbs`` are required only of managers that may create a kind without a role.
+
+    The provider itself must define that kind.
+    """
 
 
 @check("manager-finalizers", OwnerVerbs)
 def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Violation]:
-    """RB-04, RB-13, RB-14: The manager may block the deletion of owners."""
+    """RB-04, RB-13, RB-14: The manager may set owner references that block the owner's deletion."""
     for deployment in find_managers(context.bundle):
         grants = find_manager_grants(context.bundle, deployment)
         # A manager that cannot create the objects that its kinds would own need not block the
@@ -175,9 +177,9 @@ def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[V
 
 
 def list_created_helpers(context: Context, grants: Iterable[Grant]) -> list[Crd]:
-    """Return the provider's kinds without a role whose objects a manager may create for machines.
+    """Return the provider's kinds without a role that a manager may create for machines.
 
-    They are namespaced, because a machine can own objects of its namespace only.
+    Only namespaced kinds are returned, because a machine can own only objects in its own namespace.
     """
     known = list(grants)
     return [
@@ -201,12 +203,12 @@ class Need:
     """Roles. The verbs are needed only if the provider has a kind with one of these roles; empty if
     they are always needed."""
     or_declared: str = ""
-    """Path. The verbs are also needed if a kind that the rule applies to declares this path."""
+    """Field path. The verbs are also needed if a kind that the rule applies to has this field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Permissions that the manager needs always, or only under a condition."""
+    """Permissions that the manager needs, either always or only under a condition."""
 
     needs: tuple[Need, ...]
     """Permissions on resources that do not belong to the provider."""
@@ -214,13 +216,12 @@ class Needs:
     """Prefix of a manager argument. If set, the permissions are needed only if an argument starts
     with it."""
     when_declared: str = ""
-    """Path. If set, the permissions are needed only if a kind that the rule applies to declares the
-    path."""
+    """Field path. If set, they are needed only if a kind that the rule applies to declares it."""
 
 
 @check("manager-access", Needs)
 def check_manager_access(context: Context, params: Needs) -> Iterator[Violation]:
-    """RB-07, RB-10, RB-12, MP-12, IP-14: The manager may use all other resources that it needs."""
+    """RB-07, RB-10, RB-12, MP-12, IP-14: The manager has access to all other resources it needs."""
     if not context.concerned() or not _declared(context, params.when_declared):
         return
     needs = [need for need in params.needs if _is_due(context, need)]

@@ -1,4 +1,4 @@
-"""Check the patches of ClusterClasses: selected templates, paths, variables and Go templates."""
+"""Check ClusterClass patches: selected templates, paths, variables and Go templates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLASSES = {
 
 @check("class-patches", is_shared=True)
 def check_class_patches(context: Context) -> Iterator[Violation]:
-    """TP-22: Each patch of a ClusterClass selects a template and uses only declared names."""
+    """TP-22: Each ClusterClass patch selects a template and uses only declared names."""
     known = context.bundle.known_crds
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):

@@ -1,4 +1,4 @@
-"""Check components files for content that clusterctl refuses, waits for or would leave behind.
+"""Check components files for content that clusterctl rejects, waits for or would leave behind.
 
 Also checks the manager's Deployment and ExtensionConfigs, which are part of the file.
 """
@@ -31,7 +31,7 @@ _IMAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """The prefixes that file names may have."""
+    """The prefixes that file names may start with."""
 
     prefixes: tuple[str, ...]
 
@@ -65,7 +65,7 @@ def check_namespace_count(context: Context) -> Iterator[Violation]:
 
 @check("namespace-there")
 def check_namespace_there(context: Context) -> Iterator[Violation]:
-    """CC-34: There is a Namespace, which is clusterctl's default target namespace."""
+    """CC-34: There is a Namespace; clusterctl uses it as the default target namespace."""
     if context.bundle.installs and not context.bundle.of("Namespace"):
         first = context.bundle.of("Deployment")[0]
         yield Violation(first, "no Namespace, so clusterctl cannot determine the default one")
@@ -73,7 +73,7 @@ def check_namespace_there(context: Context) -> Iterator[Violation]:
 
 @check("objects-in-namespace")
 def check_objects_in_namespace(context: Context) -> Iterator[Violation]:
-    """CC-35: All namespaced objects are in the namespace of the components."""
+    """CC-35: All namespaced objects are in the components' namespace."""
     namespaces = context.bundle.of("Namespace")
     # With none or several, the right Namespace is unknown; other rules report that.
     if len(namespaces) != 1:
@@ -95,7 +95,7 @@ class LabelOn:
     label: str
     """Key of the label."""
     kinds: tuple[str, ...]
-    """Kinds of objects that should have the label."""
+    """Kinds whose objects should have the label."""
 
 
 @check("selectors-labelled", LabelOn)
@@ -124,17 +124,17 @@ def check_objects_labelled(context: Context, params: LabelOn) -> Iterator[Violat
 
 @dataclass(frozen=True, slots=True)
 class LabelValue:
-    """A label, and the prefixes that its value may have."""
+    """A label, and the prefixes that its value may start with."""
 
     label: str
     """Key of the label."""
     prefixes: tuple[str, ...]
-    """Prefixes that the value may have."""
+    """Prefixes that the value may start with."""
 
 
 @check("provider-label-value", LabelValue)
 def check_provider_label_value(context: Context, params: LabelValue) -> Iterator[Violation]:
-    """CC-51: The provider label is a provider type, a hyphen and a lower-case name."""
+    """CC-51: The provider label's value is a provider type, a hyphen and a lowercase name."""
     reported: set[str] = set()
     for manifest in context.bundle.objects:
         value = manifest.mapping("metadata", "labels").get(params.label)
@@ -207,12 +207,12 @@ def check_container_named(context: Context, params: Container) -> Iterator[Viola
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """An annotation, and the kind of object that the second part of its value names."""
+    """An annotation with a two-part value, and the kind of object that the second part names."""
 
     annotation: str
     """Key of the annotation."""
     names: str = "certificate"
-    """Kind of object that the part after the slash names, as messages call it."""
+    """Kind of object that the part after the slash names, in the wording used in messages."""
 
 
 @check("inject-ca-form", Annotation)
@@ -241,7 +241,7 @@ class Kinds:
 
 @check("cluster-scoped-prefix", Kinds)
 def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Violation]:
-    """CC-31: Names of cluster-scoped objects contain the namespace, so clusterctl finds them."""
+    """CC-31: Names of cluster-scoped objects start with the namespace, so clusterctl finds them."""
     namespaces = context.bundle.of("Namespace")
     if len(namespaces) != 1:
         return
@@ -257,14 +257,14 @@ def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Vio
 
 @dataclass(frozen=True, slots=True)
 class RequiredArguments:
-    """Command line options that must be set."""
+    """Command-line options that must be set."""
 
     arguments: tuple[str, ...]
 
 
 @check("manager-arguments", RequiredArguments)
 def check_manager_arguments(context: Context, params: RequiredArguments) -> Iterator[Violation]:
-    """MG-02, MG-03: The manager's Deployment sets the options."""
+    """MG-02, MG-03: The manager's Deployment sets the required options."""
     for deployment in find_managers(context.bundle):
         arguments = list_arguments(deployment)
         for argument in params.arguments:
@@ -340,7 +340,7 @@ def _security(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
 
 @check("extension-config")
 def check_extension_config(context: Context) -> Iterator[Violation]:
-    """RX-01: An ExtensionConfig specifies exactly one way to reach the server, over TLS."""
+    """RX-01: An ExtensionConfig specifies exactly one way to reach its server, over TLS."""
     for manifest in context.bundle.of("ExtensionConfig"):
         client = manifest.mapping("spec", "clientConfig")
         ways = [key for key in ("url", "service") if client.get(key)]

@@ -1,4 +1,4 @@
-"""Check CRDs: names, scope, metadata, machine kinds of pools, and CRDs that only core may ship."""
+"""Check CRDs: names, scope, metadata, pools' machine kinds, and CRDs that only core may ship."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEMPLATE = "Template"
 
 @dataclass(frozen=True, slots=True)
 class RequiredScope:
-    """The scope that the kind must have."""
+    """The scope that a kind must have."""
 
     scope: str
 
@@ -37,14 +37,14 @@ def check_crd_scope(context: Context, params: RequiredScope) -> Iterator[Violati
 
 @dataclass(frozen=True, slots=True)
 class OptOut:
-    """An annotation that disables the check for the CRD that has it."""
+    """An annotation that exempts a CRD from the check."""
 
     unless_annotated: str
 
 
 @check("crd-name", OptOut)
 def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
-    """CRD-02: The name is the one that core derives from kind and group, with flect's plural."""
+    """CRD-02: The CRD has the name that core derives from kind and group, with flect's plural."""
     for crd in context.bundle.crds:
         # The annotation only disables a check of clusterctl.  Core computes the names of contract
         # kinds regardless of the annotation.
@@ -77,8 +77,8 @@ class Length:
 def check_crd_kind(context: Context, params: Length) -> Iterator[Violation]:
     """CRD-04: The kind has valid characters and leaves room for the suffix ``Template``.
 
-    Letters, digits and hyphens are valid.  The kind of lists, if set, must be the kind with the
-    suffix ``List``.
+    Letters, digits and hyphens are valid.  The list kind, if set, must be the kind followed by
+    ``List``.
     """
     for crd in context.crds():
         plain = crd.kind.removesuffix(_TEMPLATE)
@@ -137,14 +137,14 @@ def check_crd_status_subresource(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A category of ``kubectl get``."""
+    """A category that ``kubectl get`` accepts in place of a kind."""
 
     category: str
 
 
 @check("crd-category", Category)
 def check_crd_category(context: Context, params: Category) -> Iterator[Violation]:
-    """CRD-10: The kind is in the category that ``kubectl get cluster-api`` shows."""
+    """CRD-10: The kind belongs to the category that ``kubectl get cluster-api`` lists."""
     for crd in context.crds():
         if params.category not in crd.manifest.listing("spec", "names", "categories"):
             yield Violation(
@@ -171,7 +171,7 @@ class Columns:
 
 @check("crd-printer-columns", Columns)
 def check_crd_printer_columns(context: Context, params: Columns) -> Iterator[Violation]:
-    """CRD-11: The kind has the usual columns of ``kubectl get``."""
+    """CRD-11: The kind has the usual printer columns."""
     by_role = {entry.role: entry.names for entry in params.columns}
     for crd, version in context.versions():
         missing = [name for name in by_role.get(crd.role, ()) if name not in version.columns]
@@ -207,10 +207,10 @@ def check_crd_label(context: Context, params: Label) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class MachineKind:
-    """The field with which a pool names the kind of its machines, and the role of that kind."""
+    """The field in which a pool names its machine kind, and the role of that kind."""
 
     path: str
-    """Path to the field with which a pool names its machine kind."""
+    """Path to the field in which a pool names its machine kind."""
     role: str
     """Role that the machine kind must have."""
 
@@ -239,12 +239,12 @@ def check_pool_machine_kind(context: Context, params: MachineKind) -> Iterator[V
 
 @dataclass(frozen=True, slots=True)
 class CoreCrds:
-    """CRDs that core ships, and the CRD that shows that a bundle is core itself."""
+    """CRDs that core ships, and the CRD whose presence shows that a bundle is core itself."""
 
     names: tuple[str, ...]
     """Names of the CRDs that core ships."""
     owner: str
-    """Name of the CRD that shows that a bundle is core itself."""
+    """Name of the CRD whose presence shows that a bundle is core itself."""
 
 
 @check("crd-not-shipped", CoreCrds)

@@ -1,4 +1,4 @@
-"""Check CRDs as the API server does on creation: schemas, defaults, and everything else."""
+"""Check CRDs as the API server does on creation: schemas, defaults, and the rest of the CRD."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CA = ("spec", "conversion", "webhook", "clientConfig", "caBundle")
 
 @check("crd-structural", Keywords, is_shared=True)
 def check_crd_structural(context: Context, params: Keywords) -> Iterator[Violation]:
-    """CRD-24: The schema of each version is structural."""
+    """CRD-24: Each version's schema is structural."""
     for manifest, number in _list_versions(context):
         for fault in _structural(manifest, number, params):
             yield _violation(manifest, number, fault)
@@ -30,7 +30,7 @@ def check_crd_structural(context: Context, params: Keywords) -> Iterator[Violati
 
 @check("crd-defaults", Keywords, is_shared=True)
 def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation]:
-    """CRD-25: Each default fits the schema of its field."""
+    """CRD-25: Each default matches its field's schema."""
     for manifest, number in _list_versions(context):
         # Only a structural schema shows what a default has to match.
         if not _structural(manifest, number, params):
@@ -40,7 +40,7 @@ def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation
 
 @check("crd-definition", Values, is_shared=True)
 def check_crd_definition(context: Context, params: Values) -> Iterator[Violation]:
-    """CRD-26: The API server accepts the whole CRD, apart from its schemas."""
+    """CRD-26: The API server accepts the CRD, apart from its schemas."""
     for manifest in _manifests(context):
         for fault in _undecodable(manifest) or find_definition_faults(manifest.document, params):
             yield Violation(manifest, f"{manifest}: {fault.message}", path=fault.path)

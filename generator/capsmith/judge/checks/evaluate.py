@@ -1,4 +1,4 @@
-"""Run the checks of a contract's rules on manifests."""
+"""Run the checks for a contract version's rules on manifests."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def evaluate_manifests(
     """Return a finding for each place where a provider's manifests violate ``contract``.
 
     Accepts source trees, built components and release folders; in a source tree, the names,
-    namespaces and labels of kustomizations are applied.  ``roles`` assigns roles by CRD name; all
-    other roles are guessed from kinds.
+    namespaces and labels set by kustomizations are applied.  ``roles`` assigns roles by CRD name;
+    all other roles are guessed from kinds.
     """
     found = (
         finding
@@ -51,7 +51,9 @@ def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding
 
 
 SharedResults = dict[tuple[object, ...], tuple[Violation, ...]]
-"""Violations in one bundle, by the name and parameters of checks that no contract influences."""
+"""Violations in one bundle, by the name and parameters of each check that gives the same result for
+every contract version.
+"""
 
 
 def find_violations(
@@ -59,7 +61,7 @@ def find_violations(
 ) -> Iterable[Violation]:
     """Return the places where a bundle violates one rule; empty for a rule without a check.
 
-    ``shared`` keeps results for other contracts under which the same bundle is judged.  Raises
+    ``shared`` caches results for the same bundle, to be reused for other contract versions. Raises
     ValueError if the rule's parameters do not match its check.
     """
     if rule.check is None:

@@ -39,9 +39,9 @@ class Variables:
     variables: tuple[str, ...]
     """Variables that a cluster template should contain, except for those below."""
     of_machines: tuple[str, ...] = ()
-    """Variables that a template need not contain if its control plane has no Machines."""
+    """Variables that are not needed if the template's control plane has no Machines."""
     of_namespaces: tuple[str, ...] = ()
-    """Variables that a template need not contain if none of its objects has a namespace."""
+    """Variables that are not needed if none of the template's objects has a namespace."""
 
 
 @check("flavor-variables", Variables)
@@ -61,7 +61,7 @@ def check_flavor_variables(context: Context, params: Variables) -> Iterator[Viol
 
 @check("class-file-name")
 def check_class_file_name(context: Context) -> Iterator[Violation]:
-    """CC-73: The file name contains the name of its ClusterClass, which clusterctl requests."""
+    """CC-73: The file name contains the ClusterClass's name, which clusterctl looks for."""
     for found in _by_file(context, Artefact.CLUSTER_CLASS).values():
         name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
         classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]
@@ -75,7 +75,7 @@ def check_class_file_name(context: Context) -> Iterator[Violation]:
 
 @check("class-plain")
 def check_class_plain(context: Context) -> Iterator[Violation]:
-    """CC-74: A ClusterClass file has no variables, namespaces or objects of another file."""
+    """CC-74: A ClusterClass file has no variables, no namespaces, and no other file's objects."""
     owners: dict[tuple[str, str], str] = {}
     for file, found in _by_file(context, Artefact.CLUSTER_CLASS).items():
         for variable in _scan(found[0].text):
@@ -146,14 +146,14 @@ _ALWAYS = (Artefact.COMPONENTS, Artefact.CLUSTER_TEMPLATE)
 
 @dataclass(frozen=True, slots=True)
 class TroubleKind:
-    """The kind of problem to report: ``syntax`` or ``empty``."""
+    """The type of problem to report: ``syntax`` or ``empty``."""
 
     trouble: str
 
 
 @check("variable-trouble", TroubleKind, is_shared=True)
 def check_variable_trouble(context: Context, params: TroubleKind) -> Iterator[Violation]:
-    """CC-40, CC-41: Variables have a form that clusterctl accepts, and no empty default."""
+    """CC-40, CC-41: Variables have a form that clusterctl accepts, and no default is empty."""
     trouble = Trouble(params.trouble)
     for manifest, variables in _files(context, (*_ALWAYS, Artefact.SOURCE)):
         for variable in variables:
@@ -167,14 +167,14 @@ def check_variable_trouble(context: Context, params: TroubleKind) -> Iterator[Vi
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Variables that always have a value, because clusterctl provides one."""
+    """Variables that never need a default, because clusterctl provides their values."""
 
     given: tuple[str, ...]
 
 
 @check("variable-unasked", Given)
 def check_variable_unasked(context: Context, params: Given) -> Iterator[Violation]:
-    """CC-42: A variable that lacks a default anywhere lacks one at its first occurrence, too.
+    """CC-42: If any occurrence of a variable has no default, the first one has none either.
 
     clusterctl requires a value only if the first occurrence has no default; elsewhere, a missing
     value becomes an empty string.
@@ -194,7 +194,7 @@ def check_variable_unasked(context: Context, params: Given) -> Iterator[Violatio
 
 @check("variable-commented", is_shared=True)
 def check_variable_commented(context: Context) -> Iterator[Violation]:
-    """CC-43: No variable occurs only in comments, because clusterctl would require it."""
+    """CC-43: No variable occurs only in comments, because clusterctl would still require it."""
     for manifest, variables in _files(context, _ALWAYS):
         used = find_required(variable for variable in variables if not variable.commented)
         for name in sorted(find_required(variables) - used):

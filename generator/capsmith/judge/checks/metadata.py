@@ -25,7 +25,7 @@ def check_metadata_there(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A field of metadata.yaml, and the only value that the rule allows."""
+    """A field in metadata.yaml, and the only value that the rule allows."""
 
     field: str
     """Key in metadata.yaml."""
@@ -50,7 +50,7 @@ def check_metadata_field(context: Context, params: Value) -> Iterator[Violation]
 
 @dataclass(frozen=True, slots=True)
 class RequiredField:
-    """A field that must exist, with any value."""
+    """A field that must be set, to any value."""
 
     field: str
 
@@ -65,7 +65,7 @@ def check_metadata_field_there(context: Context, params: RequiredField) -> Itera
 
 @check("metadata-series-there")
 def check_metadata_series_there(context: Context) -> Iterator[Violation]:
-    """CC-04: There is at least one release series."""
+    """CC-04: At least one release series is listed."""
     for metadata in context.bundle.files(Artefact.METADATA):
         if not list_of(metadata.document, "releaseSeries"):
             yield Violation(metadata, "releaseSeries is empty", path=("releaseSeries",))
@@ -89,7 +89,7 @@ def check_metadata_series_types(context: Context) -> Iterator[Violation]:
 
 @check("metadata-has-release")
 def check_metadata_has_release(context: Context) -> Iterator[Violation]:
-    """CC-06: The release, identified by the name of its folder, belongs to a series."""
+    """CC-06: The release, whose version is its folder's name, belongs to a series."""
     for metadata in context.bundle.files(Artefact.METADATA):
         folder = PurePosixPath(metadata.file).parent.name
         release = _RELEASE.fullmatch(context.bundle.release or folder)
@@ -107,17 +107,17 @@ def check_metadata_has_release(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class SeriesContracts:
-    """The contracts that release series may name."""
+    """The contract versions that release series may have."""
 
     current: tuple[str, ...]
-    """Contracts that clusterctl can install today."""
+    """Contract versions that clusterctl can install today."""
     former: tuple[str, ...]
-    """Contracts that only old series may have."""
+    """Contract versions that only old series may have."""
 
 
 @check("metadata-contracts", SeriesContracts)
 def check_metadata_contracts(context: Context, params: SeriesContracts) -> Iterator[Violation]:
-    """CC-07: The newest series can be installed, and no series names an unknown contract."""
+    """CC-07: The newest series can be installed, and no series has an unknown contract version."""
     for metadata in context.bundle.files(Artefact.METADATA):
         series = sorted(_series(metadata), key=lambda entry: (entry["major"], entry["minor"]))
         entries = metadata.listing("releaseSeries")
@@ -135,7 +135,7 @@ def check_metadata_contracts(context: Context, params: SeriesContracts) -> Itera
 
 @check("metadata-series-once")
 def check_metadata_series_once(context: Context) -> Iterator[Violation]:
-    """CC-09: Each major.minor is listed once, with one contract."""
+    """CC-09: Each major.minor is listed once, with one contract version."""
     for metadata in context.bundle.files(Artefact.METADATA):
         names = [_name(entry) for entry in _series(metadata)]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):

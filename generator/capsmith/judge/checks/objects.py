@@ -1,6 +1,6 @@
 """Check the objects in cluster templates and ClusterClasses against all known CRDs.
 
-Schemas are untrusted input: limits of the wrong type are ignored.
+Schemas are untrusted input: a limit with a wrong type is ignored.
 """
 
 from __future__ import annotations
@@ -39,20 +39,19 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class Mismatch(NamedTuple):
-    """A place where an object does not match the schema of its CRD."""
+    """A place where an object does not match its CRD's schema."""
 
     path: Path
     message: str
     varies_with: Path | None = None
-    """Path at which a variable could resolve the mismatch; None if the schema allows no value
-    there."""
+    """Path at which a variable's value could resolve the mismatch; None if no value could."""
     is_deep: bool = False
     """Whether a variable at any depth below ``varies_with`` could resolve the mismatch."""
 
 
 @check("objects-fit", is_shared=True)
 def check_objects_fit(context: Context) -> Iterator[Violation]:
-    """CC-80: Every object in a cluster template or ClusterClass matches the schema of its CRD.
+    """CC-80: Every object in a cluster template or ClusterClass matches its CRD's schema.
 
     The same mismatch in several objects of a kind is reported only once.
     """
@@ -112,7 +111,7 @@ def _defaulted(context: Context) -> Iterator[tuple[str, str]]:
 def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mismatch]:
     """Yield each mismatch between an object and its schema.
 
-    With ``complete``, missing required fields are mismatches as well.
+    If ``complete`` is true, missing required fields count as mismatches.
     """
     for name, value in mapping_of(document).items():
         if name in _OF_EVERY_OBJECT or name == "status":
@@ -226,11 +225,11 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
 def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
-    """Yield each violated limit of a value, as a path, a reason, and whether it is deep.
+    """Yield each limit that a value violates, as a tuple (path, reason, is_deep).
 
-    A deep violation is one that a variable at any depth could resolve.  With ``complete``, the
+    A violation is deep if a variable at any depth could resolve it.  If ``complete`` is true, the
     value is final, so missing fields count.  ``value`` must have the schema's type.  Violations
-    only within nested values are not included.
+    inside nested values are not included.
     """
     value = fill_defaults(schema, value)
     for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):
@@ -262,7 +261,7 @@ def fill_defaults(schema: Any, value: Any) -> Any:
 
 
 def has_unknown(value: Any) -> bool:
-    """Return whether any part of a value depends on a variable whose value is unknown."""
+    """Return whether any part of a value depends on a variable with an unknown value."""
     if isinstance(value, dict):
         return any(has_unknown(each) for pair in value.items() for each in pair)
     if isinstance(value, list):

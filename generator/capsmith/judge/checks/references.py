@@ -1,7 +1,7 @@
 """Follow the references in a release, from a webhook to the Pod that serves it.
 
 Compares names without namespaces, because clusterctl moves everything to one namespace.  Only
-components files are judged: the parts of source trees are only assembled by kustomize.
+components files are checked, because source trees must first be assembled by kustomize.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _HTTPS = 443
 
 
 class Client(NamedTuple):
-    """A part of an object that tells the API server or core how to reach a webhook."""
+    """A client configuration, which tells the API server or core how to reach a webhook."""
 
     manifest: Manifest
     path: Path
     config: Mapping[str, Any]
     is_optional: bool = False
-    """Whether requests succeed if the webhook does not respond."""
+    """Whether a request succeeds even if the webhook does not respond."""
 
     @property
     def service(self) -> Mapping[str, Any]:
-        """Return the reference to the Service; empty for a URL."""
+        """Return the reference to the Service; empty if the client uses a URL."""
         return mapping_of(self.config, "service")
 
     @property
@@ -88,7 +88,7 @@ def _all_clients(bundle: Bundle) -> Iterator[Client]:
 
 @check("webhook-service", is_shared=True)
 def check_webhook_service(context: Context) -> Iterator[Violation]:
-    """CC-36: Each webhook names a Service of the release that leads to a Pod's port."""
+    """CC-36: Each webhook names a Service in the release that leads to a port on a Pod."""
     services = {service.name: service for service in context.bundle.all_of("Service")}
     for client in _clients(context.bundle):
         service = services.get(client.name)
@@ -137,17 +137,17 @@ def _port_names(workloads: list[Manifest]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Injections:
-    """Annotations by which another controller writes the CA into a client configuration."""
+    """Annotations that make another controller write the CA bundle into a client configuration."""
 
     certificate: str
     """Annotation of cert-manager that names a Certificate."""
     others: tuple[str, ...]
-    """Further annotations."""
+    """Other annotations with the same effect."""
 
 
 @check("webhook-ca", Injections)
 def check_webhook_ca(context: Context, params: Injections) -> Iterator[Violation]:
-    """CC-37: Each webhook has a certificate, and the API server gets the CA of that certificate."""
+    """CC-37: Each webhook has a certificate, and the API server gets that certificate's CA."""
     bundle = context.bundle
     certificates = {each.name: each for each in bundle.all_of("Certificate")}
     for client in _clients(bundle):
@@ -266,7 +266,7 @@ def _list_secrets_of_servers(bundle: Bundle, certificate: Manifest) -> set[str]:
 
 @check("pod-references", is_shared=True)
 def check_pod_references(context: Context) -> Iterator[Violation]:
-    """CC-39: The release contains what the Pods of its Deployments need to start."""
+    """CC-39: The release contains everything that its Deployments' Pods need to start."""
     bundle = context.bundle
     if not _is_whole_release(bundle):
         return
@@ -316,14 +316,14 @@ class BuiltInRoles:
     """ClusterRoles that every API server creates."""
 
     names: tuple[str, ...]
-    """Full names of some of the roles."""
+    """Full names of some of these roles."""
     prefixes: tuple[str, ...]
-    """Prefixes of the names of the other roles."""
+    """Name prefixes of the others."""
 
 
 @check("binding-references", BuiltInRoles, is_shared=True)
 def check_binding_references(context: Context, params: BuiltInRoles) -> Iterator[Violation]:
-    """CC-46: Each binding names a role of the release, or a ClusterRole of the API server."""
+    """CC-46: Each binding names a role in the release, or a built-in ClusterRole."""
     bundle = context.bundle
     if not bundle.files(Artefact.COMPONENTS):
         return

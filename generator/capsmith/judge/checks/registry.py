@@ -1,4 +1,4 @@
-"""Register checks, which are functions with typed parameters, under the names that rules use."""
+"""Register checks, which are functions with typed parameters, under the names used in rules."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from capsmith.yamldoc.compose import Path
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation found by a check: the object, and its difference from the required state."""
+    """A violation found by a check: the object, and how it differs from the required state."""
 
     manifest: Manifest
     message: str
     line: int = 0
-    """Line in the file, if known more precisely than the object's first line; otherwise 0."""
+    """Line in the file if known more precisely than the object's first line, else 0."""
     path: Path = ()
-    """Keys and list indexes that lead to the violation in the object."""
+    """Keys and list indexes that lead to the violation inside the object."""
     harmless: bool = False
-    """Whether this violation breaks nothing, even though other violations of the rule do."""
+    """Whether this violation breaks nothing, unlike other violations of the same rule."""
     when: str = ""
     """Condition under which the effect occurs; empty if the rule's own condition applies.
 
-    ``{core}`` stands for the releases of core that are judged.
+    ``{core}`` is replaced by the releases of core that are checked.
     """
     only_contract: str = ""
-    """Contract version, if the effect occurs only in releases of core that support no other;
-    otherwise empty."""
+    """Contract version, if only core releases that support no other show the effect; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +55,14 @@ class Context:
     def concerned(self) -> bool:
         """Return whether the rule applies to the bundle.
 
-        It does not if the rule is limited to roles for which the bundle has no CRD.
+        A rule that is limited to certain roles does not apply if the bundle has no CRD with one of
+        them.
         """
         roles = set(self.rule.applies_to) & set(self.contract.types)
         return not roles or bool(self.crds())
 
     def versions(self) -> Iterable[tuple[Crd, CrdVersion]]:
-        """Yield the CRDs that the rule applies to, each with each version under the contract."""
+        """Yield (CRD, version) for each API version of the rule's CRDs under the contract."""
         for crd in self.crds():
             for version in crd.versions_of(self.contract.label):
                 yield crd, version
@@ -70,7 +70,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class NoParams:
-    """The parameters of a check that takes none."""
+    """The parameters of a check that has none."""
 
 
 CheckFunction = Callable[..., Iterable[Violation]]
@@ -84,7 +84,7 @@ class NamedCheck:
     run: CheckFunction
     params: type[Any]
     is_shared: bool
-    """Whether the result is the same for each contract under which a bundle is judged."""
+    """Whether a bundle's result is the same for all contract versions."""
 
 
 _CHECKS: dict[str, NamedCheck] = {}
@@ -95,10 +95,9 @@ def check(
 ) -> Callable[[CheckFunction], CheckFunction]:
     """Return a decorator that registers a check under ``name``.
 
-    ``params`` is the dataclass for the check's parameters.  A check is ``is_shared`` if it reads
-    nothing of its context but the bundle, and nothing of that which depends on the contract: the
-    roles are the same for all contracts, but which versions core uses is not.  Raises ValueError if
-    the name is taken.
+    ``params`` is the dataclass for the check's parameters.  Set ``is_shared`` if the check reads
+    only the bundle, and nothing in it that depends on the contract version: roles do not, but the
+    choice of API versions does.  Raises ValueError if the name is taken.
     """
 
     def register(function: CheckFunction) -> CheckFunction:
@@ -113,7 +112,7 @@ def check(
 def list_checks() -> Mapping[str, NamedCheck]:
     """Return all registered checks by name.
 
-    Import the modules of this package first, because importing them registers their checks.
+    Import this package's modules first: importing them registers their checks.
     """
     return _CHECKS
 

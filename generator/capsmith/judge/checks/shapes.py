@@ -1,4 +1,4 @@
-"""Check the schemas of CRDs against the paths that core reads."""
+"""Check CRD schemas against the field paths that core reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from capsmith.manifests.parse import list_of, mapping_of
 
 @dataclass(frozen=True, slots=True)
 class SchemaPart:
-    """A path, and the JSON type that core expects there."""
+    """A field path, and the JSON type that core expects there."""
 
     path: str
     """Dotted path; ``[]`` means the items of a list, ``{}`` the values of a map."""
@@ -34,30 +34,30 @@ class SchemaPart:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Schema paths to check as a group: the first path, and those that it requires."""
+    """Fields to check as a group. The others are checked only if the first is declared."""
 
     parts: tuple[SchemaPart, ...]
-    """Paths with their types. If the first path is declared, all others are checked, too."""
+    """Field paths with their types. If the first field is declared, all others are checked, too."""
     needed: bool = False
-    """Whether the first path must be declared."""
+    """Whether the first field must be declared."""
     absent_is_harmless: bool = False
-    """Whether a missing first path is only advice, although a wrong type has the rule's effect."""
+    """Whether a missing first field is only advice, although a wrong type has the rule's effect."""
     optional: tuple[str, ...] = ()
-    """Paths that the schema must not require."""
+    """Paths of fields that the schema must not require."""
     subresource: str = ""
-    """Subresource that must exist if the first path is declared."""
+    """Subresource that must exist if the first field is declared."""
     subresource_values: Mapping[str, Any] = field(default_factory=dict)
     """Values that the subresource must have."""
     subresource_matters: str = ""
     """Condition under which a wrong or missing subresource has the rule's effect; empty if it
     always has."""
     when: str = ""
-    """Path. If set, nothing is checked unless the path is declared."""
+    """Field path. If set, nothing is checked unless this field is declared."""
 
 
 @check("schema-paths", Parts)
 def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
-    """Every path has the type that core reads; core fails on any other."""
+    """Each listed field has the type that core expects; core fails on any other type."""
     for crd, version in context.versions():
         where = f"{crd.kind} {version.name}"
         if params.when and find_field(version.schema, params.when) is None:
@@ -126,17 +126,17 @@ def _typed(crd: Crd, version: CrdVersion, part: SchemaPart) -> Iterator[Violatio
 
 @dataclass(frozen=True, slots=True)
 class ConvertedValues:
-    """Optional paths whose values core converts to a type without looking at them first."""
+    """Optional fields whose values core converts to a type without checking them first."""
 
     values: tuple[SchemaPart, ...]
-    """Paths with their types."""
+    """Field paths with their types."""
     harmless_for: tuple[str, ...] = ()
     """Roles of kinds for which a violation is only advice."""
 
 
 @check("schema-values", ConvertedValues)
 def check_schema_values(context: Context, params: ConvertedValues) -> Iterator[Violation]:
-    """ST-12: Each declared path has the type that core converts it to, and is never null."""
+    """ST-12: Each declared field has the type that core converts it to, and is never null."""
     for crd, version in context.versions():
         for part in params.values:
             schema = find_field(version.schema, part.path)
@@ -156,26 +156,26 @@ def check_schema_values(context: Context, params: ConvertedValues) -> Iterator[V
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """The field that marks control planes as externally managed, and the kinds of worker
+    """The field that marks control planes as externally managed, and the kinds for worker
     Machines."""
 
     path: str
     """Path to the boolean field."""
     machines: tuple[str, ...]
-    """Paths that show that a control plane has Machines, if any of them is declared."""
+    """Field paths. If any of these fields is declared, the control plane has Machines."""
     roles: tuple[str, ...]
-    """Roles of the kinds of worker Machines."""
+    """Roles of the kinds for worker Machines."""
     pool: str
     """Role of machine pools."""
     pool_machines: str
-    """Path that pools declare if their machines are Machines."""
+    """Path to a field that a pool's kind declares if the pool's machines are Machines."""
 
 
 @check("control-plane-external", External)
 def check_control_plane_external(context: Context, params: External) -> Iterator[Violation]:
     """CP-25: A control plane without Machines can report that it is externally managed.
 
-    It needs the field only if the release also has a kind for worker Machines.
+    The field is needed only if the release also has a kind for worker Machines.
     """
     for crd, version in context.versions():
         part = SchemaPart(params.path, "boolean")
@@ -207,20 +207,21 @@ def _find_worker_kind(context: Context, params: External) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Paths of which at least one must be declared."""
+    """Fields of which at least one must be declared."""
 
     parts: tuple[SchemaPart, ...]
-    """Paths with their types."""
+    """Field paths with their types."""
     when: str = ""
-    """Path. If set, nothing is checked unless the path is declared."""
+    """Field path. If set, nothing is checked unless this field is declared."""
     pools_matter: str = ""
     """Condition under which a violation has the rule's effect in a provider that has machine pools
-    but no single machines; empty if it always has."""
+    but no individual machines; empty if it always has.
+    """
 
 
 @check("schema-one-of-paths", Alternatives)
 def check_schema_one_of_paths(context: Context, params: Alternatives) -> Iterator[Violation]:
-    """CP-10: At least one path is declared, and each has the type that core reads."""
+    """CP-10: At least one listed field is declared, each with the type that core expects."""
     for crd, version in context.versions():
         if params.when and find_field(version.schema, params.when) is None:
             continue
@@ -244,16 +245,16 @@ class MapList:
     """A list whose items are identified by keys."""
 
     path: str
-    """Path to the list. Nothing is checked unless the path is declared."""
+    """Path to the list. Nothing is checked unless the list is declared."""
     keys: tuple[str, ...]
     """Keys that identify an item, in order."""
     also: tuple[str, ...] = ()
-    """Other paths at which the contract allows such a list."""
+    """Other paths at which the contract version allows such a list."""
 
 
 @check("schema-map-list", MapList)
 def check_schema_map_list(context: Context, params: MapList) -> Iterator[Violation]:
-    """The list is of type map with the right keys, unless it is absent."""
+    """If the list is declared, its list type is ``map`` and it has the right keys."""
     for crd, version in context.versions():
         for path in (params.path, *params.also):
             schema = find_field(version.schema, path)
@@ -291,14 +292,14 @@ def _has_items_by(schema: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Paths that must not be declared."""
+    """Fields that must not be declared."""
 
     paths: tuple[str, ...]
 
 
 @check("schema-absent", Absent)
 def check_schema_absent(context: Context, params: Absent) -> Iterator[Violation]:
-    """The kind declares no path that core uses for another purpose or that the contract removed."""
+    """The kind declares no field that core uses otherwise or that the contract removed."""
     for crd, version in context.versions():
         for path in params.paths:
             if find_field(version.schema, path) is not None:
@@ -318,12 +319,12 @@ class Keys:
     required: tuple[str, ...]
     """Keys that the schema must require in each item."""
     foreign: tuple[str, ...] = ()
-    """Keys by which items of another contract's shape are recognised."""
+    """Keys that identify items in the format of another contract version."""
 
 
 @check("schema-items", Keys)
 def check_schema_items(context: Context, params: Keys) -> Iterator[Violation]:
-    """Items of the list have the keys that this contract defines."""
+    """The list's items have the keys that this contract version defines."""
     for crd, version in context.versions():
         schema = find_field(version.schema, params.path)
         if schema is None:
@@ -373,7 +374,7 @@ def check_schema_list_types(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Telltale:
-    """Keys that, if they occur together, identify a shape."""
+    """Keys that identify a type of object when they occur together."""
 
     keys: tuple[str, ...]
 

@@ -20,7 +20,7 @@ _WHOLE = re.compile(r"\(?(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\)?")
 def check_template_of_object(context: Context) -> Iterator[Violation]:
     """IM-12, IC-14, MP-18, BC-07, CP-28: Each kind has a template kind.
 
-    Machines of a machine pool need none: ``<X>MachinePoolMachine`` of ``<X>MachinePool``.
+    A pool's machine kind (``<X>MachinePoolMachine`` of ``<X>MachinePool``) needs none.
     """
     kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
     lacking = [crd for crd in context.crds() if (crd.group, f"{crd.kind}Template") not in kinds]
@@ -38,7 +38,7 @@ def check_template_of_object(context: Context) -> Iterator[Violation]:
 
 @check("object-of-template")
 def check_object_of_template(context: Context) -> Iterator[Violation]:
-    """CRD-07, ER-01: The kind of a template exists and serves the template's versions."""
+    """CRD-07, ER-01: A template's kind has a matching object kind that serves the same versions."""
     objects = {(crd.group, crd.kind): crd for crd in context.bundle.crds}
     for crd in context.crds():
         kind = crd.kind.removesuffix("Template")
@@ -105,7 +105,7 @@ def check_template_not_required(context: Context, params: ControllerFields) -> I
 
 @check("template-guard")
 def check_template_guard(context: Context) -> Iterator[Violation]:
-    """IM-13: Changes of spec.template.spec are refused."""
+    """IM-13: Changes to spec.template.spec are refused."""
     # Without a complete provider, the webhook or policy may be in files that were not given.
     if not context.bundle.installs:
         return
@@ -127,14 +127,14 @@ def check_template_guard(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The annotation that marks dry runs of the topology controller."""
+    """The annotation that marks the topology controller's dry runs."""
 
     annotation: str
 
 
 @check("template-dry-run", DryRun)
 def check_template_dry_run(context: Context, params: DryRun) -> Iterator[Violation]:
-    """IM-14, MP-21, BC-08: Immutable templates allow dry runs of the topology controller."""
+    """IM-14, MP-21, BC-08: Immutable templates allow the topology controller's dry runs."""
     for crd in context.crds():
         yield from _refused_dry_runs(context, crd)
         for policy in context.bundle.of("ValidatingAdmissionPolicy"):
@@ -212,17 +212,17 @@ def _expressions(policy: Manifest) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The field with which a control plane refers to its machines' infrastructure template."""
+    """The field in which a control plane refers to its machines' infrastructure template."""
 
     path: str
-    """Path to the field in the contract that is checked."""
+    """Path to the field in the contract version that is checked."""
     other: str
-    """Path to the field in the other contract."""
+    """Path to the field in the other contract version."""
 
 
 @check("topology-infrastructure-ref", References)
 def check_topology_infrastructure_ref(context: Context, params: References) -> Iterator[Violation]:
-    """TP-20, TP-21: The reference that core writes is declared."""
+    """TP-20, TP-21: The kind declares the reference that core writes."""
     kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
     for crd, version in context.versions():
         if (crd.group, f"{crd.kind}Template") not in kinds:

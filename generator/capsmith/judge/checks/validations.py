@@ -34,17 +34,16 @@ class RulePlace(NamedTuple):
     """A schema that contains CEL rules."""
 
     path: Path
-    """Path to the schema from the root schema."""
+    """Path from the root schema to this schema."""
     field: str
-    """Path to the field, as shown in messages: dotted, with ``[]`` and ``{}``; empty for the
-    root."""
+    """Path to the field as shown in messages, with dots, ``[]`` and ``{}``; empty for the root."""
     rules: list[Any]
     schema: Mapping[str, Any]
     """Types of all values that the rules may read, including fields common to all objects."""
     declared: Mapping[str, Any]
     """Types of the values that the CRD declares."""
     correlated: bool
-    """Whether the API server can find the old value of the field with the rules."""
+    """Whether the API server can find the field's old value for transition rules."""
 
 
 class _Step(NamedTuple):
@@ -94,7 +93,7 @@ def _is_deep(schema: Any) -> TypeGuard[dict[str, Any]]:
 def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
     """Return a schema reduced to the parts that determine types.
 
-    With ``is_object``, fields common to all objects are added, such as kind and metadata.
+    If ``is_object`` is true, fields common to all objects, such as kind and metadata, are added.
     """
     kept: dict[str, Any] = {
         key: schema[key] for key in ("type", "format") if isinstance(schema.get(key), str)
@@ -130,7 +129,7 @@ _KEPT_RESULTS = 4096
 
 
 class RuleFault(NamedTuple):
-    """A reason why the API server refuses a CEL rule."""
+    """A reason why the API server would reject a CEL rule."""
 
     key: str
     message: str
@@ -138,7 +137,7 @@ class RuleFault(NamedTuple):
 
 @check("schema-rules", is_shared=True)
 def check_schema_rules(context: Context) -> Iterator[Violation]:
-    """CRD-23: The API server accepts every validation rule of every version."""
+    """CRD-23: The API server accepts all validation rules in all versions."""
     for crd in context.bundle.crds:
         for version in crd.versions:
             root = crd.schema_path(version.name)
@@ -151,10 +150,10 @@ def check_schema_rules(context: Context) -> Iterator[Violation]:
 
 
 def find_rule_faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
-    """Yield the reasons why the API server refuses a CEL rule.
+    """Yield the reasons why the API server would reject a CEL rule.
 
-    Expressions are compiled only if the rule has a valid form.  Expressions that call functions of
-    another Kubernetes release are accepted.
+    Expressions are compiled only if the rule has a valid form.  Calls to functions from other
+    Kubernetes releases are accepted.
     """
     # For a rule of the wrong form, checking its expression would only repeat the same error.
     wrong = list(_form(rule, place))

@@ -1,4 +1,4 @@
-"""Check the versions of CRDs: contract labels, conversion, and loss of fields.
+"""Check CRD versions: contract labels, conversion, and loss of fields.
 
 Contract labels must be present, correct, served, and consistent with metadata.yaml.
 """
@@ -45,10 +45,10 @@ def check_contract_label_there(context: Context) -> Iterator[Violation]:
 
 
 class Which(StrEnum):
-    """Which of the versions in a contract label to check."""
+    """Selects which of the versions in a contract label to check."""
 
     CHOSEN = "chosen"
-    """The greatest version, which is the version that core uses (GEN-03)."""
+    """The greatest version, which is the one that core uses (GEN-03)."""
     OTHERS = "others"
 
 
@@ -63,7 +63,7 @@ class Labelled:
 def check_contract_label_served(context: Context, params: Labelled) -> Iterator[Violation]:
     """GEN-02, GEN-16: The API versions in a contract label are served.
 
-    The parameter selects the version that core uses or all others.
+    The parameter selects either the version that core uses or all the others.
     """
     for crd in context.crds():
         served = [version.name for version in crd.versions if version.served]
@@ -85,7 +85,7 @@ def check_contract_label_served(context: Context, params: Labelled) -> Iterator[
 
 @check("contract-label-exclusive")
 def check_contract_label_exclusive(context: Context) -> Iterator[Violation]:
-    """GEN-06: Each version is listed under one contract only."""
+    """GEN-06: Each API version is listed under only one contract version."""
     for crd in context.crds():
         seen: dict[str, str] = {}
         for label in _contract_labels(crd):
@@ -101,7 +101,7 @@ def check_contract_label_exclusive(context: Context) -> Iterator[Violation]:
 
 @check("contract-label-every-served")
 def check_contract_label_every_served(context: Context) -> Iterator[Violation]:
-    """GEN-07: Each served version is listed under some contract."""
+    """GEN-07: Each served API version is listed under a contract version."""
     for crd in context.crds():
         labels = _contract_labels(crd)
         named = {name for label in labels for name in crd.labelled(label)}
@@ -116,7 +116,7 @@ def check_contract_label_every_served(context: Context) -> Iterator[Violation]:
 
 @check("contract-label-alike")
 def check_contract_label_alike(context: Context) -> Iterator[Violation]:
-    """GEN-08: If any CRD of the provider carries both contracts, all of them do."""
+    """GEN-08: If any of the provider's CRDs has both contract versions' labels, all of them do."""
     by_crd = {crd: set(_contract_labels(crd)) for crd in context.crds()}
     # A release of core looks for its contract's label on every kind, and fails if it is missing.
     every = set().union(*by_crd.values())
@@ -132,7 +132,7 @@ def check_contract_label_alike(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class KnownContracts:
-    """The contracts that capsmith knows, oldest first."""
+    """The contract versions that capsmith knows, oldest first."""
 
     contracts: tuple[str, ...]
 
@@ -141,7 +141,7 @@ class KnownContracts:
 def check_metadata_agrees_with_labels(
     context: Context, params: KnownContracts
 ) -> Iterator[Violation]:
-    """GEN-09: The newest series has the newest contract that the labels list."""
+    """GEN-09: The newest series has the newest contract version that the labels list."""
     labelled = {
         label.rpartition("/")[2] for crd in context.crds() for label in _contract_labels(crd)
     }
@@ -197,13 +197,14 @@ class Direction:
     """The direction in which the stored version is compared with other served versions."""
 
     stored: bool
-    """Whether to report the stored version's fields that other served versions lose, or, if false,
-    other versions' fields that the stored version loses."""
+    """If true, report the stored version's fields that other served versions lose. If false, report
+    other versions' fields that the stored version loses.
+    """
 
 
 @check("crd-lossy-versions", Direction)
 def check_crd_lossy_versions(context: Context, params: Direction) -> Iterator[Violation]:
-    """CRD-20, CRD-21: Without conversion, both versions declare the same spec fields."""
+    """CRD-20, CRD-21: Without conversion, both API versions declare the same spec fields."""
     for crd in context.crds():
         if crd.manifest.mapping("spec", "conversion").get("strategy", "None") != "None":
             continue
@@ -274,7 +275,7 @@ def check_schema_plain_names(context: Context) -> Iterator[Violation]:
 
 @check("crd-conversion")
 def check_crd_conversion(context: Context) -> Iterator[Violation]:
-    """CRD-15: Versions of different shapes are converted."""
+    """CRD-15: API versions with different schemas are converted."""
     for crd in context.crds():
         served = [version for version in crd.versions if version.served]
         shapes = [_plain(version.schema) for version in served]

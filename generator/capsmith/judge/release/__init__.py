@@ -1,1 +1,1 @@
-"""Verify any provider's releases: find out what breaks, and under which release of core."""
+"""Verify any provider's releases: report what breaks, and in which release of core."""

@@ -1,4 +1,4 @@
-"""Judge releases: apply each rule to the API versions that core uses, and determine the effects."""
+"""Check releases: apply each rule to the API versions that core uses, and determine the effects."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def judge(
 
 
 def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str, ...]:
-    """Return a note for each release with a contract that no targeted release of core supports.
+    """Return a note for each release whose contract version no targeted release of core supports.
 
-    The note names the first file of that release, and the contract.
+    The note names that release's first file, and the contract version.
     """
     return tuple(
         f"{manifest.file}: no target supports contract {contract}"
@@ -55,7 +55,7 @@ def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str,
 
 
 def list_rules(contracts: Mapping[str, Contract], options: VerifyOptions) -> dict[str, Rule]:
-    """Return the rules, by id, that have a check and an effect in a targeted release of core."""
+    """Return, by id, the rules that have a check and an effect in a targeted release of core."""
     return {
         rule.id: rule
         for version, contract in contracts.items()
@@ -174,9 +174,9 @@ def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
 
 
 def read_series_contract(bundle: Bundle) -> str:
-    """Return the contract of the release according to metadata.yaml; empty if unknown.
+    """Return the release's contract version according to metadata.yaml; empty if unknown.
 
-    If the version of the release is unknown, the newest series counts.
+    If the release's own version is unknown, the newest series is used.
     """
     for metadata in bundle.files(Artefact.METADATA):
         folder = metadata.file.replace("\\", "/").split("/")[-2:-1]

@@ -1,4 +1,4 @@
-"""Compare the values of a schema keyword in two schemas, and find values that are now refused."""
+"""Compare a keyword's values in two schemas, and find values that are no longer accepted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs"})
 
 
 class KeywordChange(NamedTuple):
-    """A change to a schema keyword, with consequences for stored objects or clients."""
+    """A change to a schema keyword that affects stored objects or clients."""
 
     rule: str
     message: str
@@ -33,9 +33,9 @@ class KeywordChange(NamedTuple):
 def find_keyword_changes(
     old: Schema, new: Schema, keywords: Mapping[str, Keyword]
 ) -> Iterator[KeywordChange]:
-    """Yield the harmful changes of schema keywords, in the order of ``keywords``.
+    """Yield the harmful changes to schema keywords, in the order of ``keywords``.
 
-    Callers must compare the keywords that describe a schema's structure themselves.
+    Keywords that describe a schema's structure are not compared; callers must do that themselves.
     """
     for keyword in keywords.values():
         compare = _COMPARISONS.get(keyword.comparison)

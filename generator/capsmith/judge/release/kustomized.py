@@ -1,4 +1,4 @@
-"""Build source trees with kustomize, and keep track of positions in the source files."""
+"""Build source trees with kustomize, and map positions back to the source files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BuiltFolder(NamedTuple):
 
     text: str
     name_of: Callable[[str], str]
-    """Function that returns an object's file name for the path in its annotation."""
+    """Function that maps the path in an object's annotation to its file name."""
 
 
 BuildFolder = Callable[[str], BuiltFolder]
@@ -33,11 +33,11 @@ ReadFile = Callable[[str], Sequence[Manifest]]
 
 
 class BuiltTree(NamedTuple):
-    """The objects of a source tree, after kustomize has built it."""
+    """The objects in a source tree after kustomize has built it."""
 
     manifests: tuple[Manifest, ...]
     not_built: tuple[str, ...] = ()
-    """Notes on the kustomizations that were not built: their file, and why."""
+    """Notes on the kustomizations that were not built: each names the file and the reason."""
 
 
 def build_with_kustomize(
@@ -46,11 +46,11 @@ def build_with_kustomize(
     """Return the manifests, with every kustomization among them built by ``run``.
 
     ``read`` returns the objects in a file that is not among the manifests.  Kustomize components
-    are only built as parts of other kustomizations.
+    are built only as parts of other kustomizations.
 
-    If a folder is called ``default``, as kubebuilder calls the one that builds the release, other
-    kustomizations may fail or build the same files differently: they are noted and left out.
-    Raises UnreadableInput if any other build fails, or if two of them share files.
+    If there is a folder ``default``, from which kubebuilder projects build the release, other
+    kustomizations may fail or build the same files differently: they are noted and left out. Raises
+    UnreadableInput if any other build fails, or if two of them share files.
     """
     tree = Kustomizations(manifests)
     builder = _TreeBuilder(tree, run, read, manifests)
@@ -116,8 +116,8 @@ class _TreeBuilder:
 def build_without_kustomize(manifests: Sequence[Manifest]) -> BuiltTree:
     """Return the manifests, with every kustomization among them built in memory.
 
-    Leaves the same kustomizations out as :func:`build_with_kustomize`.  Raises UnreadableInput if a
-    release needs a feature that only kustomize has.
+    Leaves out the same kustomizations as :func:`build_with_kustomize`.  Raises UnreadableInput if a
+    release needs a feature that is supported only by kustomize itself.
     """
     tree = Kustomizations(manifests)
     releases, others = _split_roots(tree)

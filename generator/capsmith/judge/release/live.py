@@ -1,7 +1,7 @@
-"""Judge a release by a running API server's responses to its objects.
+"""Check a release by a running API server's responses to its objects.
 
-This module selects the objects to submit and interprets the responses;
-:mod:`capsmith.judge.review` sends the requests.
+This module selects the objects to submit and interprets the responses; :mod:`capsmith.judge.review`
+sends the requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_OTHERS = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 class Condition(NamedTuple):
-    """A condition in the status of a CRD."""
+    """A condition in a CRD's status."""
 
     type: str
     status: str
@@ -34,17 +34,17 @@ class Condition(NamedTuple):
 
 
 class CrdAnswer(NamedTuple):
-    """The API server's answer about a CRD."""
+    """The API server's response for a CRD."""
 
     manifest: Manifest
     refusal: str = ""
     """Error message of the dry run; empty if the dry run succeeded."""
     conditions: tuple[Condition, ...] = ()
-    """Conditions of the CRD that exists in the cluster."""
+    """Conditions of the existing CRD in the cluster."""
 
 
 class ObjectAnswer(NamedTuple):
-    """The API server's answer to a dry run that applies an object."""
+    """The API server's response to applying an object in a dry run."""
 
     manifest: Manifest
     refusal: str = ""
@@ -52,7 +52,7 @@ class ObjectAnswer(NamedTuple):
 
 
 class AccessAnswer(NamedTuple):
-    """The verbs that core has no permission to use on a kind."""
+    """The verbs that core may not use on a kind."""
 
     crd: Crd
     user: str
@@ -61,7 +61,7 @@ class AccessAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """The API server's responses, with notes about everything that could not be verified."""
+    """The API server's responses, and notes about everything that could not be verified."""
 
     crds: tuple[CrdAnswer, ...] = ()
     objects: tuple[ObjectAnswer, ...] = ()
@@ -108,7 +108,7 @@ def prepare_questions(
 def judge_live(
     release: ReleaseFiles, answers: Answers, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations revealed by the API server's answers, sorted by file and position.
+    """Return the violations revealed by the API server's responses, sorted by file and position.
 
     ``rules`` are the live rules by id.
     """

@@ -1,7 +1,7 @@
-"""The steps that a release must still take to move from an ending contract to the next one.
+"""List the steps that a release must still take to move to the next contract version.
 
-The differences between the contracts are data, in ``schemas/upgrades``.  Each remaining step is
-also a violation, so every format of a verdict, filters and the baseline apply to it.
+The differences between contract versions are data, in ``schemas/upgrades``.  Each remaining step is
+also a violation, so all output formats, filters and the baseline apply to it.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _SEVERITY = "severity"
 def plan_migration(
     release: ReleaseFiles, contracts: Mapping[str, Contract], old: str, options: VerifyOptions
 ) -> Migration:
-    """Return the steps from contract ``old`` to the contract that follows it.
+    """Return the steps from contract version ``old`` to the one that follows it.
 
-    Limits of fields that exist in both contracts are judged by the rules of the new contract.
-    Raises LookupError if no contract follows, or if no end of support is announced.
+    Limits on fields that exist in both contract versions are checked by the new version's rules.
+    Raises LookupError if no contract version follows, or if no end of support is announced.
     """
     new = next((each for each in contracts.values() if old in each.upgrades), None)
     end = contracts[old].end

@@ -1,4 +1,4 @@
-"""The results of verify, as plain data."""
+"""The results of ``capsmith verify``, as plain data."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ _ORDER = list(EffectClass)
 
 
 def describe_subject(manifest: Manifest) -> str:
-    """Return the kind and name of an object."""
+    """Return an object's kind and name."""
     return f"{manifest.kind} {manifest.name}".strip()
 
 
 class Breach(NamedTuple):
-    """A place where a release violates a rule, before its effect is known."""
+    """A place where a release violates a rule; the effect is not yet determined."""
 
     rule: str
     manifest: Manifest
     message: str
     path: Path = ()
-    """Keys and list indexes that lead to the place in the object."""
+    """Keys and list indexes that lead to the place inside the object."""
     cores: tuple[Core, ...] = ()
     """Releases of core that the violation affects; empty if it affects all of them."""
 
 
 class ReleaseViolation(NamedTuple):
-    """A place where a release violates a rule, and the effect of the violation."""
+    """A place where a release violates a rule, and the violation's effect."""
 
     id: str
-    """Id of the rule, or an id in kebab case for a file that cannot be read."""
+    """Rule id, or an id in kebab case for a file that cannot be read."""
     effect: EffectClass
     message: str
     location: Location
     subject: str
     """Kind and name of the object."""
     path: Path = ()
-    """Keys and list indexes that lead to the place in the object."""
+    """Keys and list indexes that lead to the place inside the object."""
     consequence: str = ""
     when: str = ""
     """Condition under which the violation breaks something; set only for ``breaks-when``."""
@@ -59,7 +59,7 @@ class ReleaseViolation(NamedTuple):
     hint: str = ""
     link: str = ""
     begins: int = 0
-    """Line on which the object begins; 0 if unknown."""
+    """Line on which the object starts; 0 if unknown."""
 
     @classmethod
     def of(
@@ -86,7 +86,7 @@ class ReleaseViolation(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Return a sort key: by file, then position, then severity with the most severe first."""
+        """Return a sort key: by file, then position, then severity (most severe first)."""
         where = self.location
         rank = _ORDER.index(self.effect)
         return (where.file, where.line, where.column, rank, self.id, self.message)
@@ -105,41 +105,41 @@ class ReleaseViolation(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """A configuration entry that accepts certain violations, with the reason."""
+    """A configuration entry that accepts certain violations and states the reason."""
 
     rule: str
     reason: str
     file: str = "*"
-    """Pattern for the name or path of the file, as in ``fnmatch.fnmatchcase``."""
+    """Pattern for the file's name or path, as in ``fnmatch.fnmatchcase``."""
     object: str = "*"
-    """Pattern for the name of the object, as in ``fnmatch.fnmatchcase``."""
+    """Pattern for the object's name, as in ``fnmatch.fnmatchcase``."""
 
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """Settings that determine which rules are judged and which violations are reported."""
+    """Settings that determine which rules are checked and which violations are reported."""
 
     cores: tuple[Core, ...]
     roles: Mapping[str, str] = field(default_factory=dict)
-    """Roles by kind or by CRD name. The role "none" is for a kind that core never uses."""
+    """Roles by kind or by CRD name. The role "none" marks a kind that core never uses."""
     release: str = ""
-    """Version of the release; empty if the folder's name is the version."""
+    """Version of the release; empty if the folder is named after the version."""
     select: frozenset[str] = frozenset()
-    """Rules to report, by id or by the letters of the id (``CC``); empty to report all."""
+    """Rules to report, by id or by the id's letters (``CC``); empty to report all."""
     ignore: frozenset[str] = frozenset()
     ignored: tuple[Ignored, ...] = ()
     advice: bool = False
 
 
 class StepState(StrEnum):
-    """The state of a step in a migration."""
+    """The state of a migration step."""
 
     DONE = "done"
     LEFT = "left"
     OPTIONAL = "optional"
-    """The step is not done, and core does not depend on it."""
+    """The step is not done, but core does not depend on it."""
     UNSEEN = "unseen"
-    """The step is not visible in manifests: it concerns code, or objects that the provider
+    """The step cannot be seen in manifests: it concerns code, or objects that the provider
     writes."""
 
 
@@ -160,7 +160,7 @@ class MigrationStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Migration:
-    """The steps from one contract to the next, in the order of Cluster API's migration guide."""
+    """The steps from one contract version to the next, in the migration guide's order."""
 
     old: str
     new: str
@@ -169,46 +169,47 @@ class Migration:
     steps: tuple[MigrationStep, ...]
 
     def count(self, state: StepState) -> int:
-        """Return the number of steps in one state."""
+        """Return the number of steps in a state."""
         return sum(1 for step in self.steps if step.state is state)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The violations sorted by file and position, and notes on what was not reported or judged."""
+    """The violations, sorted by file and position, and notes on what was left out."""
 
     violations: tuple[ReleaseViolation, ...]
     files: int
     cores: tuple[Core, ...]
     hidden_advice: int = 0
     suppressed: int = 0
-    """Number of violations that a comment, the configuration or the baseline accepts."""
+    """Number of violations accepted by a comment, the configuration or the baseline."""
     from_source: tuple[Core, ...] = ()
-    """Targeted releases of core that capsmith's tests do not run with."""
+    """Targeted releases of core that capsmith's tests do not run against."""
     unanswered: tuple[str, ...] = ()
     """Live checks that could not be made, each with its object and the reason."""
     not_judged: tuple[str, ...] = ()
     """Releases of the provider that no targeted release of core can install, with the reasons."""
     left_out: tuple[str, ...] = ()
-    """Parts of a source tree that were not judged, with the reasons: folders of tests, and
-    kustomizations other than the release's that could not be built."""
+    """Parts of a source tree that were not checked, with the reasons: test folders, and
+    kustomizations other than the release's that could not be built.
+    """
     releases: tuple[str, ...] = ()
-    """Folders of the judged releases, sorted: each has a components file. Empty for an upgrade."""
+    """Sorted folders of the checked releases. Each has a components file. Empty for an upgrade."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Original content of the judged files, by name."""
+    """Original content of the checked files, by name."""
     rules: Mapping[str, Rule] = field(default_factory=dict)
     """The rules that were checked and are reported, by id."""
     violated: frozenset[str] = frozenset()
-    """Ids of the violated rules, including violations that are accepted or hidden."""
+    """Ids of the violated rules, even if all their violations are accepted or hidden."""
     migration: Migration | None = None
-    """The steps to the next contract, if the target release ends support for a contract."""
+    """The steps to the next contract version, if the target release ends support for one."""
 
     def count(self, effect: EffectClass) -> int:
         """Return the number of violations with the given effect."""
         return sum(1 for violation in self.violations if violation.effect is effect)
 
     def find_release(self, file: str) -> str:
-        """Return the folder of the release that a file belongs to; empty if there is none."""
+        """Return the folder of the release that contains a file; empty if there is none."""
         parents = map(str, PurePosixPath(file).parents)
         return next((each for each in parents if each in self.releases), "")
 

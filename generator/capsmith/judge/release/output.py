@@ -39,8 +39,7 @@ def render_lines(violation: ReleaseViolation) -> Iterator[str]:
 def render_migration(migration: Migration) -> Iterator[str]:
     """Yield a line for each kind with the number of its completed steps.
 
-    Each step whose state manifests do not show gets a line as well.  Other open steps are
-    violations.
+    Steps whose state cannot be seen in manifests get a line each.  Other open steps are violations.
     """
     kinds = dict.fromkeys(step.kind for step in migration.steps)
     for kind in kinds:
@@ -53,7 +52,7 @@ def render_migration(migration: Migration) -> Iterator[str]:
 
 
 def render_summary(verdict: Verdict) -> str:
-    """Return the last line of text output: counts, files, and releases of core."""
+    """Return the last line of the text output: counts, files, and releases of core."""
     if verdict.migration is not None:
         return _render_steps(verdict, verdict.migration)
     parts = [
@@ -167,7 +166,7 @@ def render_sarif(verdict: Verdict, version: str) -> str:
 
 
 def render_junit(verdict: Verdict) -> str:
-    """Return a JUnit report in XML; only violations that certainly break something are failures."""
+    """Return a JUnit report in XML. Only violations certain to break something are failures."""
     return format_junit(
         [violation.finding() for violation in verdict.violations], "capsmith verify"
     )

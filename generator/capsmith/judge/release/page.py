@@ -21,10 +21,10 @@ _TITLES = {
 
 
 def make_page(verdict: Verdict, command: str, folder: str) -> ReportPage:
-    """Return the verdict as a page.
+    """Return the verdict as a report page.
 
-    ``command`` repeats the run. File names become relative to ``folder``, the current folder, so
-    that the page contains no absolute paths.
+    ``command`` is the command line that repeats the run.  File names are made relative to
+    ``folder``, the current folder, so that the page contains no absolute paths.
     """
     return ReportPage(
         title="capsmith verify",

@@ -1,7 +1,7 @@
-"""Read release files as objects with variables replaced, and keep track of original positions.
+"""Read release files as objects with variables replaced, and map positions to the original text.
 
 ``${VARIABLES}`` are replaced with sample values in the same way as clusterctl replaces them. Each
-position in the replaced content can be traced back to the original.
+position in the resulting text can be traced back to the original.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ _KNOWN = {
 
 @dataclass(slots=True)
 class Substituted:
-    """A string with variables replaced by sample values, and a map to original positions."""
+    """Text with variables replaced by sample values, and a map to original positions."""
 
     text: str
     original: str
     refused: int = 0
-    """Offset in ``original``, plus 1, of the first substitution that clusterctl refuses; 0 if there
-    is none."""
+    """Offset in ``original``, plus 1, of the first substitution that clusterctl rejects, or 0."""
     _starts: list[int] = field(default_factory=list)
     """Offsets in ``text`` at which the values of variables start, in ascending order."""
     _values: list[tuple[int, int, int]] = field(default_factory=list)
@@ -55,7 +54,7 @@ class Substituted:
     _original_lines: list[int] = field(default_factory=list)
 
     def position(self, line: int, column: int) -> tuple[int, int]:
-        """Return the original line and column (both from 1) for a line and column in ``text``."""
+        """Return the original line and column for a line and column in ``text`` (all 1-based)."""
         if not self._starts:
             return line, column
         if not self._lines:
@@ -77,7 +76,7 @@ def substitute(text: str, alone: str = SAMPLE) -> Substituted:
 
     A variable without a default becomes :data:`SAMPLE`, or ``alone`` if nothing else is on its
     line, because such a variable often represents a whole block.  Substitutions that clusterctl
-    refuses are kept.
+    rejects are kept.
     """
     if "$" not in text:
         return Substituted(text, text)
@@ -136,18 +135,17 @@ _NEAR = 2
 
 
 class SourceFile(NamedTuple):
-    """A file of a release."""
+    """A file in a release."""
 
     name: str
     text: str
     alone: bool = False
-    """Whether the user passed the file itself rather than its folder, so that neighbouring files
-    were not read."""
+    """Whether the user passed this file, not its folder, so that neighbours were not read."""
 
 
 @dataclass
 class ReleaseFiles:
-    """The files of one or more releases, both as objects and as source text."""
+    """The files in one or more releases, both as objects and as source text."""
 
     manifests: tuple[Manifest, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -156,7 +154,7 @@ class ReleaseFiles:
     alone: set[str] = field(default_factory=set)
     """Names of the files whose neighbouring files were not read."""
     left_out: tuple[str, ...] = ()
-    """Notes on the parts of a source tree that are not judged: folders and kustomizations."""
+    """Notes on the parts of a source tree that are not checked: folders and kustomizations."""
     _nodes: dict[tuple[str, int], yaml.Node | None] = field(default_factory=dict)
 
     def locate(self, manifest: Manifest, path: Path) -> Location:
@@ -277,7 +275,7 @@ def _original(text: Substituted, location: Location) -> Location:
 
 
 def is_release_asset(name: str) -> bool:
-    """Return whether clusterctl reads files with this name from a release."""
+    """Return whether clusterctl reads release files with this name."""
     return _classify(name) not in (Artefact.SOURCE, Artefact.ASIDE)
 
 

@@ -1,4 +1,4 @@
-"""Compare the schemas of two releases to find effects on objects that the old release stored."""
+"""Compare two releases' schemas to find effects on objects that the old release stored."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class SchemaChange(NamedTuple):
 def find_schema_changes(
     old: Any, new: Any, keywords: Mapping[str, Keyword]
 ) -> Iterator[SchemaChange]:
-    """Yield the differences between two schemas of a kind, except in metadata.
+    """Yield the differences between two schemas for a kind, except in metadata.
 
-    In status, only changes of types are yielded, because controllers write all values again.
+    In status, only type changes are yielded, because controllers write all values again.
     """
     comparison = _Comparison(keywords)
     for change in comparison.find(mapping_of(old), mapping_of(new), "", is_set=True):

@@ -1,4 +1,4 @@
-"""Parse the user's settings for verify: targets, roles, and accepted violations."""
+"""Parse the user's settings for ``capsmith verify``: targets, roles, and accepted violations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
 
 
 def find_ended_contract(text: str, contracts: Mapping[str, Contract]) -> str:
-    """Return the contract whose support ends with a target such as ``core=v1.16``.
+    """Return the contract version whose support ends with a target such as ``core=v1.16``.
 
     The result is empty for any other target.
     """
@@ -55,10 +55,10 @@ def find_ended_contract(text: str, contracts: Mapping[str, Contract]) -> str:
 
 
 def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
-    """Parse ``Kind=role`` into the kind and the role.
+    """Return the kind and the role from ``Kind=role``.
 
-    ``none`` is always a role, and case does not matter.  Raises ValueError for a role that is not
-    in ``known``, and for any other form.
+    ``none`` is always a valid role, and case does not matter.  Raises ValueError for a role that is
+    not in ``known``, and for any other form.
     """
     kind, equals, role = text.partition("=")
     roles = {each.lower(): each for each in (*known, NONE)}
@@ -138,7 +138,7 @@ def _wrong(
 
 
 def parse_baseline(text: str, file: str) -> dict[str, int]:
-    """Return the number of accepted occurrences of each known violation, by fingerprint.
+    """Return the accepted number of occurrences of each known violation, by fingerprint.
 
     ``text`` is the content of a baseline file, and ``file`` the name to use in messages.  Raises
     UnreadableInput (``verify-baseline``) for an invalid file.

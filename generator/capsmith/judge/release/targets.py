@@ -1,4 +1,4 @@
-"""Releases of core: the contracts that each supports, and the API version that each uses."""
+"""Releases of core: the contract versions and API versions that each uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Core(NamedTuple):
 
     @property
     def contracts(self) -> tuple[str, ...]:
-        """Return the contracts that the release supports, with its preferred contract first."""
+        """Return the contract versions that the release supports, the preferred one first."""
         return ("v1beta2", "v1beta1") if self >= _WITH_V1BETA2 else ("v1beta1",)
 
 
@@ -34,7 +34,7 @@ _WITH_V1BETA2 = Core(1, 11)
 
 
 class Choice(NamedTuple):
-    """The API version of a kind that core uses, and the contract for which core chose it."""
+    """The API version that core uses for a kind, and the contract version that led to it."""
 
     contract: str
     version: str
@@ -42,18 +42,17 @@ class Choice(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """The releases of core that the rules describe, oldest first."""
+    """The releases of core that the rules cover, oldest first."""
 
     known: tuple[Core, ...]
     executed: frozenset[Core]
-    """Releases that capsmith's tests run with. For all other releases, the rules rely on source
-    code."""
+    """Releases that capsmith's tests run against. For others, rules rely on core's source only."""
 
     @property
     def from_source(self) -> tuple[Core, ...]:
-        """Return the releases that no test runs with, oldest first.
+        """Return the releases that no test runs against, oldest first.
 
-        Rules about these releases rely on their source code.
+        Rules for these releases are based only on reading core's source.
         """
         return tuple(core for core in self.known if core not in self.executed)
 
@@ -77,9 +76,10 @@ def parse_core(text: str) -> Core | None:
 
 
 def choose(crd: Crd, core: Core) -> Choice:
-    """Return the contract and API version that core chooses from the CRD's labels (GEN-03).
+    """Return the contract version and API version that core chooses from the CRD's labels (GEN-03).
 
-    The version is empty if the CRD has no label for a contract that the release supports.
+    The API version is empty if the CRD has no label for a contract version that the release
+    supports.
     """
     for contract in core.contracts:
         # The first contract with a label decides, even if none of the versions it names is served.
@@ -103,7 +103,7 @@ def rank_kubernetes_version(version: str) -> tuple[int, int, int, int, str]:
 
 
 def filter_installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
-    """Return the releases whose clusterctl installs providers of ``contract``; all for ``""``."""
+    """Return the releases whose clusterctl installs providers for ``contract``; all for ``""``."""
     return tuple(core for core in cores if not contract or contract in core.contracts)
 
 

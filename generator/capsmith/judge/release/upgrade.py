@@ -1,4 +1,4 @@
-"""Judge an upgrade: find what is lost when clusterctl replaces an installed release.
+"""Check an upgrade: find what is lost when clusterctl replaces an installed release.
 
 clusterctl deletes the old components except CRDs and the Namespace, then creates the new ones.
 Existing objects, such as CRDs, are updated with a merge patch.

@@ -28,9 +28,9 @@ def verify(
     baseline: Mapping[str, int] | None = None,
     more: Iterable[ReleaseViolation] = (),
 ) -> Verdict:
-    """Judge a release and return the verdict.
+    """Check a release and return the verdict.
 
-    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
+    ``baseline`` holds the accepted number of occurrences of each violation, by fingerprint.
     ``more`` holds violations that were not found in files, such as those from a running API server.
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
@@ -48,9 +48,9 @@ def verify_upgrade(
     options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
-    """Judge the upgrade from the installed release ``before`` to ``after``, and return the verdict.
+    """Check the upgrade from the installed release ``before`` to ``after``, and return the verdict.
 
-    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
+    ``baseline`` holds the accepted number of occurrences of each violation, by fingerprint.
     """
     violations = judge_upgrade(before, after, rules, keywords, options)
     both = ReleaseFiles(
@@ -66,10 +66,10 @@ def verify_migration(
     options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
-    """Return a verdict whose violations are the remaining steps from contract ``old``.
+    """Return a verdict whose violations are the remaining steps from contract version ``old``.
 
-    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint. Raises
-    LookupError if no contract follows.
+    ``baseline`` holds the accepted number of occurrences of each violation, by fingerprint. Raises
+    LookupError if no contract version follows.
     """
     migration = plan_migration(release, contracts, old, options)
     rules = contracts[migration.new].rules
@@ -132,7 +132,7 @@ def _verdict(
 
 
 def compute_fingerprint(violation: ReleaseViolation) -> str:
-    """Return an id for a violation that does not depend on line numbers.
+    """Return an id for a violation that stays the same when line numbers change.
 
     It consists of the rule, the object and the message.
     """

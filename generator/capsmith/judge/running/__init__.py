@@ -1,4 +1,4 @@
-"""Check a running provider: judge its manager's behaviour by the rules of the contract.
+"""Check a running provider: compare its manager's behaviour with the contract's rules.
 
-Static checks of files are in `capsmith.judge.checks`.
+Static checks on files are in `capsmith.judge.checks`.
 """

@@ -1,4 +1,4 @@
-"""The base of all check sessions: a namespace, the history of its objects, and ways to wait."""
+"""The base of all check sessions: a namespace, a history of its objects, and ways to wait."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from capsmith.judge.running.model import Skipped, Timing, Violated
 
 
 class ManagerProcess(Protocol):
-    """The process of the provider's manager, if this run started it."""
+    """The provider's manager process, if this run started it."""
 
     def kill(self) -> None:
-        """Kill the process, as a crash would."""
+        """Kill the process, simulating a crash."""
 
     def start(self) -> None:
         """Start the process again and wait until it is ready.
@@ -31,7 +31,7 @@ class ManagerProcess(Protocol):
 
 @dataclass
 class BaseSession:
-    """A run against one provider. Subclasses create objects of the roles that they check."""
+    """A run against one provider. Subclasses create the objects for the roles that they check."""
 
     client: KubeClient
     core: CoreObjects
@@ -39,7 +39,7 @@ class BaseSession:
     timing: Timing
     manager: ManagerProcess | None = field(default=None, kw_only=True)
     failures: dict[str, str] = field(default_factory=dict, kw_only=True)
-    """Reasons why shared objects could not be created, by name of the failed step."""
+    """Reasons why shared objects could not be created, by step name."""
     needed: list[JSON] = field(default_factory=list, kw_only=True)
     """Objects to apply first, such as identities and their Secrets."""
     _done: set[str] = field(default_factory=set, kw_only=True)
@@ -55,7 +55,7 @@ class BaseSession:
         self.history = History(self.client, self.namespace, self.kinds())
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects the run's history records."""
+        """Return the kinds whose objects the run records in its history."""
         raise NotImplementedError
 
     def prepare(self) -> None:
@@ -75,7 +75,7 @@ class BaseSession:
         return self.core.namespace
 
     def create_namespace(self) -> None:
-        """Create the namespace of the run.
+        """Create the run's namespace.
 
         Raises Refused if it exists, because the run would delete it at the end.
         """
@@ -91,7 +91,7 @@ class BaseSession:
         self._has_namespace = True
 
     def start(self) -> None:
-        """Create the objects that all checks need, and start recording the states of objects."""
+        """Create the objects that all checks need, and start recording object states."""
         for each in self.needed:
             self.apply(each)
         self.prepare()
@@ -198,7 +198,7 @@ class BaseSession:
         return not self.history.wait(lambda: not probe(), self.timing.quiet)
 
     def settle(self) -> None:
-        """Wait for ``Timing.quiet`` seconds, to give a faulty manager time to violate a rule."""
+        """Wait for ``Timing.quiet`` seconds, giving a faulty manager time to violate a rule."""
         self.stays(lambda: True)
 
     def latest(self, kind: str, name: str) -> JSON:

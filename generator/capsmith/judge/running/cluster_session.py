@@ -45,7 +45,7 @@ class ClusterSession(Session):
 
     @property
     def config_kind(self) -> str:
-        """Return the kind of the bootstrap configurations.
+        """Return the kind of the workers' bootstrap configurations.
 
         Raises Skipped if the template has no such kind.
         """
@@ -55,7 +55,7 @@ class ClusterSession(Session):
 
     @property
     def control_plane_kind(self) -> str:
-        """Return the kind of the control plane.
+        """Return the control plane's kind.
 
         Raises Skipped if there is none.
         """
@@ -65,7 +65,7 @@ class ClusterSession(Session):
 
     @property
     def control_plane_name(self) -> str:
-        """Return the name of the control plane.
+        """Return the control plane's name.
 
         Raises Skipped if there is none.
         """
@@ -118,11 +118,11 @@ class ClusterSession(Session):
         self.wait("Cluster", WHOLE, self._has_machines, "not every Machine has bootstrap data")
 
     def members(self) -> list[JSON]:
-        """Return the Machines that form the control plane."""
+        """Return the control plane's Machines."""
         return [each for each in self._machines() if CONTROL_PLANE in each["metadata"]["labels"]]
 
     def configs(self) -> list[tuple[JSON, JSON]]:
-        """Return each Machine together with its bootstrap configuration."""
+        """Return (Machine, bootstrap configuration) for each Machine that has a configuration."""
         self.ensure_whole_cluster()
         found = []
         for machine in self._machines():
@@ -213,7 +213,7 @@ def find_provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> t
 
 
 def is_data_created(obj: JSON, contract: str) -> bool:
-    """Return whether a bootstrap configuration reports that its bootstrap data exist."""
+    """Return whether a bootstrap configuration reports that its bootstrap data exists."""
     status = obj.get("status") or {}
     if contract == V1BETA1:
         return bool(status.get("ready"))

@@ -15,7 +15,7 @@ V1BETA1 = "v1beta1"
 
 @dataclass(frozen=True)
 class CoreObjects:
-    """Factory for core's objects in the API version that core serves."""
+    """Factory for core's objects, in the API version that core serves."""
 
     version: str
     """API version for objects of core's kinds, such as `v1beta2`."""
@@ -160,7 +160,10 @@ def provisioned_path(contract: str) -> str:
 
 
 def is_pool_provisioned(obj: JSON) -> bool:
-    """Return whether a machine pool reports, in either contract, that it is provisioned."""
+    """Return whether a machine pool reports that it is provisioned.
+
+    The field is the same in both contract versions.
+    """
     return bool((obj.get("status") or {}).get("ready"))
 
 
@@ -170,12 +173,12 @@ def provider_id(obj: JSON) -> str:
 
 
 def provider_ids(obj: JSON) -> list[str]:
-    """Return the provider IDs of a pool's machines, in the order in which the pool lists them."""
+    """Return a pool's provider IDs in the order in which the pool lists them."""
     return [str(each) for each in (obj.get("spec") or {}).get("providerIDList") or []]
 
 
 def endpoint(obj: JSON) -> JSON:
-    """Return the endpoint of an infrastructure cluster; empty unless both host and port are set."""
+    """Return an infrastructure cluster's endpoint; empty unless both host and port are set."""
     found: JSON = (obj.get("spec") or {}).get("controlPlaneEndpoint") or {}
     return found if found.get("host") and found.get("port") else {}
 
@@ -183,7 +186,7 @@ def endpoint(obj: JSON) -> JSON:
 def find_condition(obj: JSON, kind: str) -> JSON | None:
     """Return the condition of type ``kind``, or None if there is none.
 
-    Conditions are read from the fields of both contract versions, new conditions first.
+    Both contract versions' condition fields are read, the newer one first.
     """
     status = obj.get("status") or {}
     # A provider that moves from v1beta1 to v1beta2 has its new conditions here until the old ones
@@ -196,7 +199,7 @@ def find_condition(obj: JSON, kind: str) -> JSON | None:
 
 
 def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
-    """Return the paths of external effects that an object shows and ``before`` does not."""
+    """Return the field paths of external effects that ``obj`` shows and ``before`` does not."""
     found = []
     if is_provisioned(obj, contract):
         found.append(provisioned_path(contract))

@@ -1,4 +1,4 @@
-"""Record every state of objects by watching them.
+"""Record every state that objects go through, by watching them.
 
 Polling would miss states that last only a moment.
 """
@@ -22,23 +22,23 @@ T = TypeVar("T")
 
 
 class WatchedKind(NamedTuple):
-    """A kind whose objects a history records."""
+    """A kind whose objects are recorded in a history."""
 
     api_version: str
     kind: str
 
 
 class State(NamedTuple):
-    """A state of an object, as stored by the API server at one point in time."""
+    """An object's state, as stored by the API server at one point in time."""
 
     obj: JSON
     is_deleted: bool
     seconds: float
-    """Time at which the state was seen, in seconds since the history was created."""
+    """When the state was seen, in seconds since the history was created."""
 
 
 class History:
-    """The recorded states of all objects of the given kinds in one namespace, in order.
+    """The recorded states, in order, of all objects of the given kinds in one namespace.
 
     Thread-safe: background threads record while checks read, and each method returns what has been
     recorded so far.
@@ -62,12 +62,12 @@ class History:
         ]
 
     def start(self) -> None:
-        """Start recording: first existing objects, then each change."""
+        """Start recording existing objects, then every change."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End the watches. Recorded states can still be read."""
+        """Stop watching. Recorded states can still be read."""
         self._ended.set()
         deadline = time.monotonic() + _END_SECONDS
         for thread in self._threads:
@@ -79,31 +79,31 @@ class History:
                 thread.join(_JOIN_SECONDS)
 
     def states(self, kind: str, name: str) -> list[JSON]:
-        """Return the recorded states of an object in order, not including its deletion."""
+        """Return an object's recorded states in order, not including its deletion."""
         with self._changed:
             self._read.add((kind, name))
             found = self._states.get((kind, name), [])
             return [state.obj for state in found if not state.is_deleted]
 
     def latest(self, kind: str, name: str) -> JSON | None:
-        """Return the last state of an object, or None if the object does not exist."""
+        """Return an object's last state, or None if the object does not exist."""
         with self._changed:
             self._read.add((kind, name))
             return self._latest(kind, name)
 
     def names(self, kind: str) -> list[str]:
-        """Return the sorted names of the objects of a kind that exist now."""
+        """Return the sorted names of a kind's existing objects."""
         with self._changed:
             found = [name for each, name in self._states if each == kind]
             return sorted(name for name in found if self._latest(kind, name) is not None)
 
     def all_names(self, kind: str) -> list[str]:
-        """Return the sorted names of all objects of a kind that exist or once existed."""
+        """Return the sorted names of all objects of a kind that exist or have existed."""
         with self._changed:
             return sorted(name for each, name in self._states if each == kind)
 
     def begin_check(self) -> float:
-        """Forget which objects have been read, and return the seconds since the creation."""
+        """Forget which objects have been read, and return the history's age in seconds."""
         with self._changed:
             self._read.clear()
             return self.seconds
@@ -111,8 +111,8 @@ class History:
     def list_records(self, since: float) -> dict[tuple[str, str], list[State]]:
         """Return the states of the objects that a check is about, by kind and name.
 
-        They are the objects that have been read since :meth:`begin_check`, and those that were
-        created after ``since``, in the order of their creation.  Deletions are included.
+        These are the objects that have been read since :meth:`begin_check` or created after
+        ``since``, in the order of their creation.  Deletions are included.
         """
         with self._changed:
             return {
@@ -129,7 +129,7 @@ class History:
     def wait(self, probe: Callable[[], T], seconds: float) -> T:
         """Wait until ``probe`` returns a true value, and return that value.
 
-        After ``seconds``, return the probe's last value, which is false.  The probe is called at
+        After ``seconds``, return the probe's last value, which is false.  The probe is called after
         each recorded change; it may read the history but must not block.
         """
         with self._changed:

@@ -1,6 +1,6 @@
-"""Run checks against an IPAM provider, with pools, claims and the allocated addresses.
+"""Run checks against an IPAM provider, with pools, claims and allocated addresses.
 
-The user provides pools, or the run creates pools of kinds with ranges and a prefix.
+The user provides pools; for kinds with ranges and a prefix, the run can create them itself.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _PREFIX = 24
 
 @dataclass(frozen=True)
 class IpamObjects:
-    """The pools that a run uses, one of each kind."""
+    """The pools that a run uses, one per kind."""
 
     documents: tuple[JSON, ...]
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
-        """Return the API version and kind of each pool."""
+        """Return each pool's API version and kind."""
         return [(str(each["apiVersion"]), str(each["kind"])) for each in self.documents]
 
     @property
     def names(self) -> list[str]:
-        """Return the kinds of the pools."""
+        """Return the pools' kinds."""
         return [kind for _, kind in self.kinds]
 
     def group(self, kind: str) -> str:
-        """Return the API group of a pool kind, which must be one of :attr:`names`."""
+        """Return a pool kind's API group. The kind must be one of :attr:`names`."""
         version = next(version for version, each in self.kinds if each == kind)
         return version.partition("/")[0]
 
     def pool(self, kind: str, namespace: str) -> JSON:
-        """Return the pool of the given kind, named after the run's namespace."""
+        """Return the given kind's pool, named after the run's namespace."""
         document = next(each for each in self.documents if each["kind"] == kind)
         metadata = {**(document.get("metadata") or {}), "name": namespace, "namespace": namespace}
         return {**document, "metadata": metadata}
@@ -62,7 +62,7 @@ def select_ipam_objects(
 ) -> IpamObjects:
     """Select a pool of each kind from the documents, or create one if its schema is supported.
 
-    Raises UnreadableInput (``conformance-objects``) if there is no pool of any kind.
+    Raises UnreadableInput (``conformance-objects``) if no pool is found or created.
     """
     found = {each["kind"]: each for each in documents if roles.get(each["kind"]) in POOL_ROLES}
     for number, crd in enumerate(crds):
@@ -112,7 +112,7 @@ FOREIGN = "Foreign"
 
 @dataclass
 class IpamSession(BaseSession):
-    """The state shared by all checks of an IPAM provider."""
+    """The state shared by all checks on an IPAM provider."""
 
     pools: IpamObjects
 
@@ -122,12 +122,12 @@ class IpamSession(BaseSession):
         return f"{IPAM_GROUP}/{self.contract}"
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects the run's history records."""
+        """Return the kinds whose objects the run records in its history."""
         core = [WatchedKind(self.version, kind) for kind in (CLAIM, ADDRESS)]
         return [*(WatchedKind(*each) for each in self.pools.kinds), *core]
 
     def create_pool(self, kind: str) -> str:
-        """Create the pool of the given kind, and return its name."""
+        """Create the given kind's pool, and return its name."""
         pool = self.pools.pool(kind, self.namespace)
         self.apply(pool)
         return str(pool["metadata"]["name"])
@@ -140,7 +140,7 @@ class IpamSession(BaseSession):
         cluster: str = "",
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a claim on the pool of the given kind. An empty ``cluster`` means no cluster."""
+        """Create a claim on the given kind's pool. An empty ``cluster`` means no cluster."""
         group = self.pools.group(kind.removeprefix(FOREIGN))
         reference = {"apiGroup": group, "kind": kind, "name": self.namespace}
         metadata: JSON = {"name": name, "namespace": self.namespace}
@@ -173,7 +173,7 @@ class IpamSession(BaseSession):
         self.wait_deleted(CLAIM, claim, "it was deleted, but still exists")
 
     def address_of(self, claim: str) -> JSON | None:
-        """Return the IPAddress of a claim, or None if it has none."""
+        """Return a claim's IPAddress, or None if it has none."""
         for name in self.history.names(ADDRESS):
             found = self.history.latest(ADDRESS, name)
             if found and found["spec"].get("claimRef", {}).get("name") == claim:

@@ -1,4 +1,4 @@
-"""Derive the life of an object from its recorded states: what changed, and who wrote it.
+"""Derive an object's life from its recorded states: what changed, and who wrote it.
 
 Pure functions.  Only names, ids, owners, finalizers, conditions and milestones are copied from an
 object, so that a report contains neither credentials nor bootstrap data.
@@ -16,7 +16,7 @@ from capsmith.judge.running.history import State
 from capsmith.judge.running.model import ObjectChange
 
 Path = tuple[str, ...]
-"""Keys of managed fields without ``f:``; the last one may be the key of a list entry (``k:``)."""
+"""Keys in managed fields, without ``f:``; the last may be a list entry's key (``k:``)."""
 
 _VALUES: tuple[Path, ...] = (
     ("spec", "providerID"),
@@ -48,9 +48,9 @@ class _Step(NamedTuple):
 def list_changes(
     states: Sequence[State], begin: float, hide: Callable[[str], str]
 ) -> tuple[ObjectChange, ...]:
-    """Return the changes of an object in order.
+    """Return the changes to an object in order.
 
-    ``begin`` is when the check began, and ``hide`` replaces the secret values in a string.
+    ``begin`` is when the check began, and ``hide`` replaces secret values in a string.
     """
     changes = []
     former: JSON = {}

@@ -1,4 +1,4 @@
-"""Read what managers log during a check, without secret values."""
+"""Read what managers log during a check, with secret values removed."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ _MAX_LINES = 200
 
 
 class LogSource(Protocol):
-    """The logs of the managers of a run."""
+    """Provides the logs of a run's managers."""
 
     def begin_check(self) -> None:
-        """Let :meth:`read` skip what has been logged so far."""
+        """Make :meth:`read` skip everything logged so far."""
 
     def read(self, hide: Callable[[str], str]) -> tuple[LogPart, ...]:
         """Return the last lines that each manager has logged since :meth:`begin_check`.
 
-        ``hide`` replaces the secret values in a line.
+        ``hide`` replaces secret values in a line.
         """
 
 
 class PodLogs:
-    """The logs of managers that run as Pods; none if this user may not read them."""
+    """Reads the logs of managers that run as Pods, or nothing if the user may not read them."""
 
     def __init__(self, client: KubeClient, namespaces: Sequence[str]) -> None:
-        """Define a reader of the logs of all Pods in the namespaces of managers."""
+        """Create a reader for the logs of all Pods in the managers' namespaces."""
         self._client = client
         self._namespaces = namespaces
         self._begin = time.monotonic()
 
     def begin_check(self) -> None:
-        """Let :meth:`read` skip what has been logged so far, except for the last second."""
+        """Make :meth:`read` skip everything logged so far, except for the last second."""
         self._begin = time.monotonic()
 
     def read(self, hide: Callable[[str], str]) -> tuple[LogPart, ...]:
-        """Return the last lines of each container since :meth:`begin_check`, with their times.
+        """Return each container's last lines since :meth:`begin_check`, with timestamps.
 
-        ``hide`` replaces the secret values in a line.
+        ``hide`` replaces secret values in a line.
         """
         parts: list[LogPart] = []
         for namespace in self._namespaces:
@@ -78,21 +78,21 @@ class PodLogs:
 
 
 class ManagerLogs:
-    """The logs of the managers that a run has started as processes."""
+    """Reads the logs of managers that the run started as processes."""
 
     def __init__(self, find_logs: Callable[[], Mapping[str, Path]]) -> None:
-        """Define a reader; ``find_logs`` returns the paths of the logs by name."""
+        """Create a reader. ``find_logs`` returns the logs' paths by name."""
         self._find_logs = find_logs
         self._sizes: dict[str, int] = {}
 
     def begin_check(self) -> None:
-        """Let :meth:`read` skip what has been logged so far."""
+        """Make :meth:`read` skip everything logged so far."""
         self._sizes = {name: _read_size(path) for name, path in self._find_logs().items()}
 
     def read(self, hide: Callable[[str], str]) -> tuple[LogPart, ...]:
         """Return the last lines that each manager has logged since :meth:`begin_check`.
 
-        ``hide`` replaces the secret values in a line.
+        ``hide`` replaces secret values in a line.
         """
         parts = []
         for name, path in sorted(self._find_logs().items()):

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 S = TypeVar("S")
-"""The type of session that a role's checks receive."""
+"""The type of session passed to a role's checks."""
 
 
 class Violated(Exception):
-    """Raised by a check that fails, with the manager's violation, the object, and the remedy."""
+    """Raised by a failed check, with the violation, the object and a hint for fixing it."""
 
     def __init__(self, message: str, subject: str = "", path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -31,39 +31,39 @@ class CheckOutcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     WARNING = "warning"
-    """The manager ignores a recommendation: the rules have level SHOULD or MAY."""
+    """The manager ignores a recommendation (a rule with level SHOULD or MAY)."""
     SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)
 class ConformanceCheck(Generic[S]):
-    """A check of a manager's behaviour."""
+    """A check on a manager's behaviour."""
 
     name: str
     """Unique name in kebab case."""
     title: str
     """The expected behaviour of the manager, as a sentence."""
     rules: tuple[str, ...]
-    """Ids of the rules that are violated if the check fails, for all contract versions."""
+    """Ids, in all contract versions, of the rules that are violated if the check fails."""
     run: Callable[[S], None]
-    """Function that runs the check. It raises Violated or Skipped."""
+    """Function that runs the check; it may raise Violated or Skipped."""
 
 
 class ObjectChange(NamedTuple):
-    """A change of an object that its manager, core or the run made."""
+    """A change to an object, made by its manager, by core or by the run."""
 
     seconds: float
-    """Time at which the change was seen, in seconds since the check began; negative if earlier."""
+    """When the change was seen, in seconds since the check began; negative if earlier."""
     what: str
-    """The change in words, without secret values."""
+    """Description of the change, without secret values."""
     path: str = ""
     """Path to the changed field; empty if the change concerns the whole object."""
     writer: str = ""
-    """Field manager that wrote the change, from managed fields; empty if they do not tell."""
+    """Field manager that wrote the change, according to managed fields; empty if unknown."""
 
 
 class ObjectLife(NamedTuple):
-    """The changes of an object from its creation to the end of a check."""
+    """The changes to an object from its creation to the end of a check."""
 
     subject: str
     """The object, in the form `Kind namespace/name`."""
@@ -83,7 +83,7 @@ class CheckResult(NamedTuple):
     name: str
     title: str
     rules: tuple[str, ...]
-    """Ids of the violated rules that belong to the provider's contract."""
+    """Ids of the violated rules in the provider's contract version."""
     outcome: CheckOutcome
     message: str = ""
     """What happened, or why the check was skipped."""
@@ -93,21 +93,21 @@ class CheckResult(NamedTuple):
     """Path to the field in the object."""
     hint: str = ""
     links: tuple[str, ...] = ()
-    """URLs of the sources of the violated rules."""
+    """URLs of the violated rules' sources."""
     seconds: float = 0.0
     lives: tuple[ObjectLife, ...] = ()
-    """The changes of each object that the check created or read."""
+    """The changes to each object that the check created or read."""
     lives_left_out: int = 0
-    """Number of further objects, whose changes are not recorded here."""
+    """Number of other objects whose changes are not included."""
     logs: tuple[LogPart, ...] = ()
-    """Lines of the managers' logs during the check, unless it passed or was skipped."""
+    """Lines that the managers logged during the check; empty if it passed or was skipped."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Waiting times of checks, in seconds.
+    """Waiting times for checks, in seconds.
 
-    A run that passes rarely needs much of ``patience`` but always waits for all of ``quiet``.
+    A successful run rarely needs much of ``patience`` but always waits for all of ``quiet``.
     """
 
     patience: float = 180.0
@@ -129,7 +129,7 @@ class ConformanceReport:
     """Whether warnings count as failures."""
 
     def count(self, outcome: CheckOutcome) -> int:
-        """Return how many results have the given outcome."""
+        """Return the number of results with the given outcome."""
         return sum(result.outcome is outcome for result in self.results)
 
     @property
@@ -140,14 +140,13 @@ class ConformanceReport:
 
 
 class Selection(NamedTuple):
-    """The checks to run, by name, rule or page of rules. All checks run if none is selected."""
+    """The checks to run, by name, rule or page of rules. If nothing is selected, all run."""
 
     select: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
 
     def includes(self, check: ConformanceCheck[Any], rules: Mapping[str, object]) -> bool:
-        """Return whether a check is selected, is not ignored, and proves any of ``rules``, keyed by
-        id."""
+        """Return whether a check is selected, not ignored, and covers any of ``rules`` (by id)."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}
         if not ids or names & self.ignore:

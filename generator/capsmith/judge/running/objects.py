@@ -1,4 +1,4 @@
-"""Build the provider's objects for test clusters from the documents of a cluster template.
+"""Build the provider's objects for test clusters from a cluster template's documents.
 
 Pure functions that neither read nor write files.
 """
@@ -14,7 +14,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.errors import UnreadableInput
 
 TEMPLATE_NAME = "conformance-cluster"
-"""Cluster name that the template is generated with. Each test cluster has its own name instead."""
+"""Cluster name that the template is generated with. Each test cluster replaces it with its own."""
 CORE_GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = f"{CORE_GROUP}/cluster-name"
 CONTROL_PLANE = f"{CORE_GROUP}/control-plane"
@@ -27,16 +27,15 @@ _FOREIGN_GROUPS = ("bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
 
 @dataclass(frozen=True)
 class ProviderObjects:
-    """The infrastructure objects in a cluster template, and the objects that they need."""
+    """The infrastructure objects in a cluster template, and the objects they depend on."""
 
     cluster_document: JSON
     template_document: JSON
-    """Document of the template for infrastructure machines."""
+    """The template's document for infrastructure machines."""
     other_documents: tuple[JSON, ...]
-    """Documents that belong neither to core nor to a bootstrap or control plane provider, such as
-    credentials."""
+    """Documents for neither core nor a bootstrap or control plane provider, such as credentials."""
     pool_documents: tuple[JSON, ...] = ()
-    """Documents of machine pools, one of each kind."""
+    """Machine pool documents, one per kind."""
 
     @property
     def cluster_kind(self) -> str:

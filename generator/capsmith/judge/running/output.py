@@ -28,7 +28,7 @@ def render_lines(result: CheckResult) -> Iterator[str]:
 
 
 def render_summary(report: ConformanceReport) -> str:
-    """Return the last line of text output: provider, contract, and the number of each outcome."""
+    """Return the last line of the text output: provider, contract, and counts by outcome."""
     words = {
         outcome: "warnings" if outcome is CheckOutcome.WARNING else outcome
         for outcome in CheckOutcome

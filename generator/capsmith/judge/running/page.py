@@ -27,9 +27,9 @@ _TITLES = {
 
 
 def make_page(report: ConformanceReport, command: str) -> ReportPage:
-    """Return the report as a page; ``command`` repeats the run.
+    """Return the report as a page. ``command`` is the command line that repeats the run.
 
-    Times are relative to the beginning of each check, so equal results produce equal bytes.
+    Times are relative to the beginning of each check, so equal results produce identical bytes.
     """
     return ReportPage(
         title=f"capsmith conformance {report.provider}",

@@ -1,4 +1,4 @@
-"""Add the changes of objects and the log lines of managers during a check to its result."""
+"""Add object changes and managers' log lines during a check to its result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOGGED = (CheckOutcome.FAILED, CheckOutcome.WARNING)
 
 
 class CheckRecorder:
-    """Collects the changes of objects and the log lines of managers during one check."""
+    """Collects object changes and managers' log lines during one check."""
 
     def __init__(self, session: BaseSession) -> None:
         """Start recording. Create the recorder immediately before the check runs."""
@@ -24,7 +24,7 @@ class CheckRecorder:
         session.logs.begin_check()
 
     def add_to(self, result: CheckResult) -> CheckResult:
-        """Return a copy of ``result`` with the changes of objects and, on a failure, the logs.
+        """Return a copy of ``result`` with the changes to objects and, on a failure, the logs.
 
         Call this as soon as the check has ended.  Secret values are removed.
         """

@@ -1,4 +1,4 @@
-"""Run checks one after another, and remove all objects that they created."""
+"""Run checks one after another, and remove all objects that they create."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def run_checks(
     """Run the selected checks and return their results in order.
 
     ``done`` receives each result as soon as it is known, and ``progress`` receives messages about
-    the current step. ``rules`` are the rules of the provider's contract.  All objects that the
-    checks created are removed, even after an interruption.  Raises Refused if the namespace exists,
-    and RequestError if objects cannot be created or removed.
+    the current step. ``rules`` are the rules of the provider's contract version.  All objects that
+    the checks created are removed, even after an interruption.  Raises Refused if the namespace
+    exists, and RequestError if objects cannot be created or removed.
     """
     results = []
     with _requests("the run cannot start", _PERMISSIONS):

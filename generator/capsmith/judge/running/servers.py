@@ -36,7 +36,7 @@ _DEFAULTS = {"bootstrap": _NONE, "control-plane": _NONE}
 
 
 class ManagerCommand(NamedTuple):
-    """A component of a release, and the command that runs its manager."""
+    """A component in a release, and the command that runs its manager."""
 
     component: ReleaseComponent
     argv: tuple[str, ...]
@@ -48,11 +48,11 @@ class Installation:
 
     releases: tuple[ProviderRelease, ...]
     commands: tuple[ManagerCommand, ...]
-    """Commands that run the managers, at most one for each provider type."""
+    """Commands that run the managers, at most one per provider type."""
     environment: Mapping[str, str]
     """Environment variables for the managers, in addition to those in their Deployments."""
     flags: tuple[str, ...]
-    """Command line flags for the managers, added after the flags in their Deployments."""
+    """Command-line flags for the managers, added after the flags in their Deployments."""
     variables: Mapping[str, str]
     """Values for clusterctl's variables, by name."""
     prerequisites: Sequence[JSON]
@@ -77,7 +77,7 @@ class RunningProvider:
 
     @property
     def manager(self) -> ProviderManager:
-        """Return the infrastructure manager, or the first manager if there is none."""
+        """Return the infrastructure provider's manager, or the first manager if there is none."""
         return self.managers.get(_INFRASTRUCTURE) or next(iter(self.managers.values()))
 
     def start(self) -> None:
@@ -170,7 +170,7 @@ class ManagementServers:
     def booting(self, session: ClusterSession, report: Callable[[str], None]) -> Booting:
         """Return a context manager that simulates running machines while it is open.
 
-        No machine is booted: a workload API server and Nodes are provided instead.  ``report``
+        No machine boots: instead, a workload API server and Nodes are provided.  ``report``
         receives the reason if the API server does not start.
         """
         return Booting(self._base, session, report)
@@ -214,7 +214,7 @@ _STEP_SECONDS = 0.3
 
 
 class Booting:
-    """A context manager that simulates running machines of a whole cluster while it is open."""
+    """A context manager that simulates a whole cluster's running machines while it is open."""
 
     def __init__(self, base: Base, session: ClusterSession, report: Callable[[str], None]) -> None:
         """Define the context manager.

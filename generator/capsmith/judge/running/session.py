@@ -18,14 +18,14 @@ from capsmith.judge.running.history import WatchedKind
 from capsmith.judge.running.objects import CLUSTER_NAME, ProviderObjects
 
 SECRET = "conformance-data"
-"""Name of the Secret with bootstrap data for all Machines."""
+"""Name of the bootstrap data Secret that all Machines use."""
 _CONFLICT = 409
 _ENDPOINT = {"host": "127.0.0.1", "port": 6443}
 _DATA = "#cloud-config\n{}\n"
 
 
 class Mover(Protocol):
-    """A second management cluster to which a check can move clusters."""
+    """Provides a second management cluster to which a check can move clusters."""
 
     def start_target(self) -> KubeClient:
         """Start the cluster unless it is running, and return a client for it.
@@ -42,7 +42,7 @@ class Mover(Protocol):
 
 @dataclass
 class Session(BaseSession):
-    """The state shared by all checks of an infrastructure provider."""
+    """The state shared by all checks on an infrastructure provider."""
 
     objects: ProviderObjects
     mover: Mover | None = field(default=None, kw_only=True)
@@ -52,7 +52,7 @@ class Session(BaseSession):
     """Client for the management cluster to which the objects were moved; None before a move."""
 
     def provider_kinds(self) -> list[WatchedKind]:
-        """Return the provider's kinds that the run creates objects of, machines first."""
+        """Return the provider's kinds whose objects the run creates, machines first."""
         return [
             WatchedKind(self.objects.machine_version, self.objects.machine_kind),
             *(
@@ -63,14 +63,14 @@ class Session(BaseSession):
         ]
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects the run's history records."""
+        """Return the kinds whose objects the run records in its history."""
         kinds = ["Machine", *(["MachinePool"] if self.objects.pool_documents else []), "Cluster"]
         core = [WatchedKind(self.core.api_version, kind) for kind in kinds]
         return [*self.provider_kinds(), *core]
 
     @cached_property
     def provides_endpoint(self) -> bool:
-        """Return whether infrastructure clusters have a field for the endpoint; True if unknown."""
+        """Return whether infrastructure clusters have an endpoint field; True if unknown."""
         version, kind = self.objects.cluster_version, self.objects.cluster_kind
         name = f"{self.client.resolve(version, kind).plural}.{version.partition('/')[0]}"
         try:
@@ -88,7 +88,7 @@ class Session(BaseSession):
         clean_up(self)
 
     def prepare(self) -> None:
-        """Create the Secret with bootstrap data for all Machines."""
+        """Create the bootstrap data Secret that all Machines use."""
         self.client.apply(self._secret(SECRET, {"value": _DATA, "format": "cloud-config"}))
 
     def create_cluster(self, name: str, annotations: Mapping[str, str] | None = None) -> None:
@@ -123,7 +123,7 @@ class Session(BaseSession):
     ) -> None:
         """Create an infrastructure machine and the Machine that owns it.
 
-        ``bootstrap`` defaults to the shared Secret with bootstrap data.
+        ``bootstrap`` defaults to the shared bootstrap data Secret.
         """
         infrastructure = self.objects.machine(cluster, self.namespace, name)
         machine = self._machine(cluster, infrastructure, bootstrap, control_plane)
@@ -135,8 +135,8 @@ class Session(BaseSession):
     def create_paused_machine(self, cluster: str, name: str, annotation: str) -> None:
         """Create a Machine, then its paused infrastructure machine with an owner reference to it.
 
-        ``annotation`` is the pause annotation.  The owner is set here, because core does not set
-        owners on paused objects, and managers ignore objects without an owner anyway.
+        ``annotation`` is the pause annotation.  This sets the owner itself: core sets none on
+        paused objects, and a manager would ignore an unowned object whether or not it is paused.
         """
         infrastructure = self.objects.machine(cluster, self.namespace, name)
         machine = self.client.create(self._machine(cluster, infrastructure, None, False))
@@ -148,7 +148,7 @@ class Session(BaseSession):
     ) -> None:
         """Create an infrastructure machine pool and the MachinePool that owns it.
 
-        ``bootstrap`` defaults to the shared Secret with bootstrap data.
+        ``bootstrap`` defaults to the shared bootstrap data Secret.
         """
         infrastructure = self.objects.pool(kind, cluster, self.namespace, name)
         data = bootstrap if bootstrap is not None else {"dataSecretName": SECRET}
@@ -259,7 +259,7 @@ _CORE_KINDS = (
 
 
 def clean_up(session: Session) -> None:
-    """Delete all objects that the run created and its namespace, in every cluster that has any.
+    """Delete the objects that the run created and its namespace, in every cluster used.
 
     If a manager does not release an object in time, the object's finalizers are removed.
     """
@@ -278,14 +278,14 @@ def clean_up(session: Session) -> None:
 
 
 def delete_namespace(client: KubeClient, name: str) -> None:
-    """Request the deletion of a namespace. A missing namespace is not an error."""
+    """Request the deletion of a namespace. It is not an error if the namespace is missing."""
     client.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
 def resume_all(session: Session, client: KubeClient) -> None:
     """Unpause all objects, and set bootstrap data where the bootstrap configuration is missing.
 
-    Core may not know the kind of such a configuration, and would then never delete the Machine or
+    Core may not know the kind of a missing configuration; it would then never delete the Machine or
     MachinePool that refers to it.
     """
     version, namespace = session.core.api_version, session.namespace
@@ -356,5 +356,5 @@ def register_node(client: KubeClient, obj: JSON) -> None:
 
 
 def report_node_ready(client: KubeClient, obj: JSON) -> None:
-    """Report a Node as healthy, as its kubelet does every few seconds."""
+    """Report a Node as healthy, as a kubelet does every few seconds."""
     client.patch(obj, {"status": {"conditions": build_healthy_conditions()}}, "status")

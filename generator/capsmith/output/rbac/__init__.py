@@ -1,8 +1,8 @@
 """Permissions for a provider's managers, for core (by aggregation) and for users.
 
-Each folder of the runtime library declares what its code needs in a ``permissions.yaml``, and this
-module evaluates the declarations.  Each permission has a reason, which is printed as a comment
-above it and in the reference.
+Each folder in the runtime library declares the permissions that its code needs in a
+``permissions.yaml``, and this module evaluates these declarations.  Each permission has a reason,
+which appears as a comment above it and in the reference.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def select_kinds(
 def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     """Return kinds by API group, sorted by group.
 
-    Groups stay separate, because an RBAC rule that lists several groups grants each resource name
-    in every one of them.
+    Groups are kept separate, because an RBAC rule that lists several groups grants access to each
+    resource name in all of them.
     """
     found: dict[str, tuple[Resource, ...]] = {}
     for resource in resources:
@@ -50,7 +50,7 @@ def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]
 
 
 def list_plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
-    """Return the kinds' RBAC resource names, sorted: the plural, with ``/subresource`` if given."""
+    """Return the kinds' sorted plural names for RBAC rules, with ``/subresource`` if given."""
     suffix = f"/{subresource}" if subresource else ""
     return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
 
@@ -90,10 +90,10 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
 def grant_rule(
     rule: DeclaredRule, provider: Provider, component: Component
 ) -> tuple[Permission, ...]:
-    """Return the permissions that a declared rule gives a component's manager.
+    """Return the permissions that a component's manager gets from a declared rule.
 
-    There is one permission for each API group of the rule's kinds, or a single one if the rule
-    names groups.  Empty if the manager does not need the rule.
+    If the rule selects kinds, there is one permission for each of their API groups; if it names
+    groups, there is only one.  The result is empty if the manager does not need the rule.
     """
     if not _applies(rule, provider, component):
         return ()
@@ -198,7 +198,7 @@ def list_client_permissions(
 ) -> tuple[Permission, ...]:
     """Return the permissions for the author's code, which are a subset of the manager's.
 
-    These are the manager's permissions on the component's own kinds, and the author's rules.
+    They cover the component's own kinds, and include the author's rules.
     """
     kinds, names = group_kinds(component.resources).keys(), set(list_plurals(component.resources))
     authors = tuple(_declared(provider, component))
@@ -222,9 +222,9 @@ def list_namespace_permissions(
 def aggregate_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions on a component's kinds for other managers, granted by aggregation.
+    """Return the permissions on a component's kinds that other managers get by aggregation.
 
-    The other managers belong to core and to control plane providers.
+    The other managers are core's and those of control plane providers.
     """
     rules = [rule for folder in list_slices(component) for rule in declared[folder].aggregate]
     return tuple(aggregate_rules(rules, provider, component))
@@ -233,8 +233,8 @@ def aggregate_permissions(
 def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...]:
     """Return the permissions on a component's control planes for kubeadm's bootstrap manager.
 
-    Empty if the component has no control planes.  The permissions need a binding, because that
-    manager's ClusterRole does not aggregate others by label (RB-11).
+    Empty if the component has no control planes.  The permissions must be granted with a binding,
+    because that manager's ClusterRole does not aggregate others by label (RB-11).
     """
     control_planes = component.role(Role.CONTROL_PLANE)
     return tuple(
@@ -244,14 +244,15 @@ def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission
 
 
 def list_viewer_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who may only read."""
+    """Return the permissions for users with read-only access."""
     return tuple(_people(component.resources, _READ, "Read the provider's objects."))
 
 
 def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who may read all kinds, and write all except identities.
+    """Return the permissions for users who may read all kinds, and write all except identities.
 
-    A user who may write an identity decides which namespaces may use its credentials.
+    Identities are excluded because users with write access to an identity decide which namespaces
+    may use its credentials.
     """
     identities = _identities(component)
     others = tuple(each for each in component.resources if each not in identities)
@@ -262,7 +263,7 @@ def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
 
 
 def list_identity_editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who manage identities; empty if there are no identities."""
+    """Return the permissions for users who manage identities; empty if there are no identities."""
     return tuple(_people(_identities(component), _ALL, "Create, change and delete identities."))
 
 

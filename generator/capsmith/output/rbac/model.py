@@ -37,7 +37,7 @@ class Permission(NamedTuple):
 
 
 def build_policy_rule(permission: Permission) -> dict[str, Any]:
-    """Return the permission as a ``PolicyRule`` of a Role or ClusterRole."""
+    """Return the permission as a ``PolicyRule`` for a Role or ClusterRole."""
     rule: dict[str, Any] = {
         "apiGroups": list(permission.groups),
         "resources": list(permission.resources),
@@ -62,19 +62,19 @@ Feature = Literal[
     "withStatus",
     "withoutMachines",
 ]
-"""Feature on which permissions can depend: a feature of the contract, or one defined in
-:mod:`.kinds`."""
+"""Feature on which a permission can depend: a contract feature, or one defined in :mod:`.kinds`."""
 
 Placeholder = Literal["bootstrap_group", "migrated_crd", "namespace", "provider"]
-"""Placeholder in a group or an object name, such as ``$namespace``. It stands for one or more
-values."""
+"""Placeholder in a group or object name, such as ``$namespace``. It is replaced by one or more
+values.
+"""
 
 _STRICT: Final = {"extra": "forbid"}
 
 
 @dataclass(frozen=True, slots=True)
 class KindSelector:
-    """Selector of kinds with all of ``features`` and one of ``roles``; no roles mean any role."""
+    """Selects kinds that have all of ``features`` and one of ``roles``. No roles mean any role."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -84,7 +84,7 @@ class KindSelector:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRule:
-    """An entry of a ``permissions.yaml``: either ``kinds``, or ``groups`` with ``resources``."""
+    """An entry in a ``permissions.yaml``: either ``kinds``, or ``groups`` with ``resources``."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -95,16 +95,17 @@ class DeclaredRule:
     when: KindSelector | None = None
     """Condition: the rule is left out if this matches none of the component's kinds."""
     kinds: KindSelector | None = None
-    """The component's own kinds to which the rule applies; the rule is left out if none matches."""
+    """Selects the component's own kinds to grant access to; without a match, the rule is unused."""
     subresource: str = ""
     """Subresource of ``kinds`` to which the rule applies; empty for the kinds themselves."""
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """Names of the objects to which the rule applies; empty for all objects. As in ``groups``,
-    placeholders are allowed."""
+    """Names of the objects to which the rule applies; empty for all objects. Placeholders are
+    allowed, as in ``groups``.
+    """
     uncalled: Mapping[str, str] = field(default_factory=dict)
-    """Verbs that the rule grants although the library sends no such request, each with a reason.
+    """Reasons for verbs that the rule grants although the library sends no such request, by verb.
 
     A key such as ``get machines`` names a single resource, for a rule with several ``resources``
     where the library uses the verb with only some of them.
@@ -129,9 +130,9 @@ class DeclaredPermissions:
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     manager: tuple[DeclaredRule, ...] = ()
-    """Rules for the manager in the whole cluster."""
+    """Cluster-wide rules for the manager."""
     namespace: tuple[DeclaredRule, ...] = ()
-    """Rules for the manager in its own namespace only."""
+    """Rules for the manager that apply only in its own namespace."""
     aggregate: tuple[DeclaredRule, ...] = ()
     """Rules for other Cluster API managers, which apply to each of ``kinds``."""
 
@@ -141,7 +142,7 @@ class DeclaredPermissions:
 
 
 Declarations = Mapping[str, DeclaredPermissions]
-"""Declared permissions, by folder of the library, such as ``infrastructure``."""
+"""Declared permissions by library folder, such as ``infrastructure``."""
 
 
 @cache
@@ -152,10 +153,10 @@ def _adapter() -> TypeAdapter[DeclaredPermissions]:
 
 
 def parse_permissions(data: Any, file: str) -> DeclaredPermissions:
-    """Validate the data of one ``permissions.yaml`` in the runtime library.
+    """Validate the data from a ``permissions.yaml`` in the runtime library.
 
-    ``file`` is the name to use in error messages.  Raises UnreadableInput with all errors in its
-    message.
+    ``file`` is the name to use in error messages.  Raises UnreadableInput, whose message lists all
+    errors.
     """
     from pydantic import ValidationError
 

@@ -106,23 +106,23 @@ _NO_METHOD = "No matching overloads found"
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiler of the CEL rules for one schema."""
+    """Compiles the CEL rules for one schema."""
 
     _declarations: Declarations
     _self_type: CelType | None
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Compiler:
-        """Create a compiler for the CEL rules of ``schema``."""
+        """Create a compiler for the CEL rules in ``schema``."""
         declarations = Declarations()
         return cls(declarations, declarations.declare(schema))
 
     def problems(
         self, expression: str, result: str = "bool", optional_old_self: bool = False
     ) -> list[RuleProblem]:
-        """Return the reasons why the API server would refuse ``expression``, in source order.
+        """Return the reasons why the API server would reject ``expression``, in source order.
 
-        ``result`` is the type that the expression must return.  With ``optional_old_self``,
+        ``result`` is the type that the expression must return.  If ``optional_old_self`` is true,
         ``oldSelf`` is an optional value.
         """
         if self._self_type is None:
@@ -141,11 +141,11 @@ class Compiler:
         return check_literals(expression)
 
     def is_broken_by(self, expression: str, value: Any, optional_old_self: bool = False) -> bool:
-        """Return whether a default ``value`` certainly violates a rule that compiles.
+        """Return whether a default ``value`` is certain to violate a rule that compiles.
 
-        Returns False if this cannot be decided here, because the rule uses an escaped name, calls a
-        Kubernetes function (none is implemented here), or reads a string that the API server parses
-        first.
+        Returns False if this cannot be determined here, because the rule uses an escaped name,
+        calls a Kubernetes function (none is implemented here), or reads a string that the API
+        server parses first.
         """
         # A false "yes" would refuse a default that the API server accepts, so any doubt means no.
         # Strings with a format such as date-time reach rules as timestamps, which YAML values are
@@ -255,9 +255,9 @@ def _functions() -> cel.EnvConfig:
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """A reason why the API server would refuse a rule.
+    """A reason why the API server would reject a rule.
 
-    Lines and columns start at 1. Line and column 0 mean the whole expression.
+    Lines and columns are 1-based. Line and column 0 mean the whole expression.
     """
 
     message: str

@@ -1,9 +1,9 @@
-"""The environment of CEL rules: Kubernetes' functions, and CEL types for structural schemas.
+"""The environment for CEL rules: Kubernetes' functions, and CEL types for structural schemas.
 
-A rule that calls a function added after :data:`RELEASE` is refused, as an API server of
-:data:`RELEASE` would.  Schemas are converted as in the API server: objects become protocol buffer
-messages, because CEL has no other types with named fields. Source: k8s.io/apiserver/pkg/cel, the
-packages library, environment and common (``SchemaDeclType``).
+A rule that calls a function added after :data:`RELEASE` is refused, as an API server of that
+release would.  Schemas are converted as in the API server: objects become protocol buffer messages,
+because CEL has no other types with named fields. Source: k8s.io/apiserver/pkg/cel, the packages
+library, environment and common (``SchemaDeclType``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struct_pb2, timestamp_pb2
 
 RELEASE = "1.33"
-"""Kubernetes release whose functions rules may call.
+"""Latest Kubernetes release whose functions rules may call.
 
 A CRD must work on every API server that the provider supports, so this is not the newest release.
 API servers have the same policy: a new expression may use only functions that the previous
@@ -219,7 +219,7 @@ CelType = dict[str, Any]
 
 
 def escape(name: str) -> str | None:
-    """Return the name for a property in rules, or None if rules cannot refer to it."""
+    """Return a property's name as written in rules, or None if rules cannot refer to it."""
     # Like cel.Escape in k8s.io/apiserver/pkg/cel: rules use these names instead of the schema's.
     if name in _KEYWORDS:
         return f"__{name}__"
@@ -232,12 +232,12 @@ def escape(name: str) -> str | None:
 class Declarations:
     """The CEL types that one schema declares.
 
-    ``fields`` holds the names of the fields that rules can select, by message name.
+    ``fields`` maps each message name to the names of the fields that rules can select.
     """
 
     fields: dict[str, list[str]] = field(default_factory=dict)
     has_parsed_texts: bool = False
-    """Whether rules see any of the strings as a time, a duration or bytes."""
+    """Whether rules see any of the strings as a timestamp, a duration or bytes."""
     _file: descriptor_pb2.FileDescriptorProto = field(
         default_factory=lambda: descriptor_pb2.FileDescriptorProto(
             name="capsmith.proto",
@@ -248,7 +248,7 @@ class Declarations:
     )
 
     def declare(self, schema: Mapping[str, Any]) -> CelType | None:
-        """Declare a schema and return the CEL type of its values; None if rules cannot read it."""
+        """Declare a schema and return its values' CEL type, or None if rules cannot read it."""
         # Checked first, because such a schema has no type.
         if schema.get("x-kubernetes-int-or-string"):
             return {"type_name": "dyn"}

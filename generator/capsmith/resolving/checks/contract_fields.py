@@ -43,7 +43,7 @@ class _Mismatch(NamedTuple):
 def check_template_fields(
     kind: DraftKind, contracts: Iterable[Contract], template: TemplateSpec, reporter: PathReporter
 ) -> None:
-    """Report ``contract-field-unknown`` for fields of a template that no contract defines."""
+    """Report ``contract-field-unknown`` for template fields that no contract version defines."""
     role, known = kind.spec.implements, {"metadata"}
     for contract in contracts:
         known |= {f"spec.{name}" for name in contract.types[role].spec}

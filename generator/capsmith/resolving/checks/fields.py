@@ -48,12 +48,12 @@ def check_fields(
     contracts: list[Contract],
     reporter: PathReporter,
 ) -> None:
-    """Report fields of a kind that clash, are invalid, or must not be required.
+    """Report a kind's fields that clash, are invalid, or must not be required.
 
     ``described`` is the kind's entry, or that entry with the fields of another API version.
 
     Ids: ``field-reserved``, ``field-attribute-clash``, ``field-example``, ``field-required``, ST-04
-    and ST-05.  A field of any contract version is reserved in all of them, so that its meaning does
+    and ST-05.  A field in any contract version is reserved in all of them, so that its meaning does
     not change when the provider moves to that version (IM-07).
     """
     for part, fields in (("spec", described.spec), ("status", described.status)):
@@ -78,8 +78,8 @@ def check_own_fields(
 ) -> None:
     """Report fields whose name is in ``reserved``, which maps contract fields to rule ids.
 
-    Also reports fields with the same Python attribute. Ids: ``field-reserved`` and
-    ``field-attribute-clash``.
+    Fields that would have the same Python attribute are reported as well. Ids: ``field-reserved``
+    and ``field-attribute-clash``.
     """
     for name in fields:
         if name in reserved:
@@ -231,7 +231,7 @@ _FIRST = re.compile(r"\.(spec|status)\.([A-Za-z0-9_-]+)")
 
 
 def check_columns(described: KindSpec, contracts: list[Contract], reporter: PathReporter) -> None:
-    """Report printer columns that the API server refuses or that would always be empty.
+    """Report printer columns that the API server rejects or that would always be empty.
 
     Ids: ``column-path``, ``column-path-unknown`` and ``spec-repeated``.
     """

@@ -1,4 +1,4 @@
-"""Check the author's fields of each machine in a pool's status."""
+"""Check the author's status fields for machines in a pool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RULES: Final = "x-kubernetes-validations"
 
 
 def check_instance_status(draft: Draft, contracts: Iterable[Contract], top: PathReporter) -> None:
-    """Report `instanceStatus` of kinds whose machines the author does not list, and wrong fields.
+    """Report `instanceStatus` on kinds that cannot have it, and invalid fields in it.
 
     Ids: ``instance-status``, ``field-reserved`` and ``field-attribute-clash``.
     """

@@ -35,10 +35,10 @@ _CONSEQUENCES: Mapping[str, str] = {
 
 
 def check_templates(draft: Draft, contracts: Iterable[Contract], top: PathReporter) -> None:
-    """Report kinds with a template that they cannot have, or without one that they must have.
+    """Report kinds that have a template but cannot, or that lack one but must have it.
 
     Ids: ``template-unknown``, ``template-needed``, ``template-left-out``, ``part-fields-required``,
-    and the ids of field checks for the status of templates.
+    and the ids of field checks for templates' status.
     """
     known = list(contracts)
     for kind in draft.kinds:
@@ -184,7 +184,7 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
 
 
 def check_short_names(draft: Draft, top: PathReporter) -> None:
-    """Report short names that another kind uses.
+    """Report short names that are already used by another kind.
 
     Ids: ``short-name-clash`` and ``short-name-taken``.
     """

@@ -24,7 +24,7 @@ def check_pools(draft: Draft, top: PathReporter) -> None:
     Ids: ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs``.
 
     A pool with Machines creates objects of another kind.  The pool must have every field that this
-    kind requires, and a field of both must have the same meaning.
+    kind requires, and a field that both have must mean the same.
     """
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)

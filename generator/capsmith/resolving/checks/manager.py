@@ -31,7 +31,7 @@ _FLAG_LIST: Final = """
     webhook-url
     """
 OWN_FLAGS: Final = frozenset(_FLAG_LIST.split())
-"""Flags of the runtime library, which any manager may have."""
+"""The runtime library's flags, which any manager may have."""
 OWN_VARIABLES: Final = frozenset(
     {"LEASE_DURATION", "LEASE_RENEW_DEADLINE", "LEASE_RETRY_PERIOD", "LOG_LEVEL", "NAMESPACES"}
 )

@@ -37,7 +37,7 @@ def check_kind_rules(spec: ProviderSpec, provider: Provider, top: PathReporter) 
     """Compile each kind's CEL rules against every CRD schema that contains them.
 
     Every schema matters: versions may have different fields, and a template has only some of its
-    kind's fields.  Finding ids are the same as for rules of fields.
+    kind's fields.  The finding ids are the same as for rules on fields.
     """
     for section, kind, described in spec.kinds():
         here = top.at(section, kind)

@@ -1,4 +1,4 @@
-"""Check sections and components: roles, hooks, names of Services, and clusterctl variables."""
+"""Check sections and components: roles, hooks, Service names, and clusterctl variables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ITSELF: Final = "kubeadm"
 
 
 def check_bootstrap(draft: Draft, top: PathReporter) -> None:
-    """Report ``kind-taken`` for a KubeadmConfig in the group of the kubeadm bootstrap provider.
+    """Report ``kind-taken`` for a KubeadmConfig in the kubeadm bootstrap provider's group.
 
     Core treats templates of that kind specially (BC-17).
     """
@@ -153,7 +153,7 @@ def _check_namespaces(draft: Draft, main: str, parts: tuple[str, ...], top: Path
 
 
 def check_services(draft: Draft, top: PathReporter) -> None:
-    """Report namespaces that cannot be used as the prefix of a Service's name (CC-31).
+    """Report namespaces that cannot be used as a prefix of a Service name (CC-31).
 
     Ids: ``namespace-too-long`` and ``namespace-digit``.
     """
@@ -200,11 +200,11 @@ _VARIABLE = re.compile(r"\$\{|\$\$")
 
 
 def check_variables(reporter: PathReporter, value: Any) -> None:
-    """Report strings in ``value``, at any depth, that clusterctl would alter.
+    """Report strings in ``value``, at any depth, that clusterctl would change.
 
     Id: ``clusterctl-variable``.  The reporter's path is the path to ``value``.  clusterctl treats
-    ``${X}`` as a variable that the user must set, and replaces ``$$`` with ``$``, even in the
-    descriptions and patterns of a CRD.
+    ``${X}`` as a variable that the user must set, and replaces ``$$`` with ``$``, even in a CRD's
+    descriptions and patterns.
     """
     # Only the values, because the allowed forms of keys exclude a dollar sign.
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Check the API versions of the provider and of its kinds, and fields that differ by version."""
+"""Check the API versions of the provider and its kinds, and fields that differ by version."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _LABEL_LIMIT = 63
 
 
 def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: PathReporter) -> None:
-    """Report contracts, API versions and releases that contradict each other.
+    """Report contract versions, API versions and releases that contradict each other.
 
     Ids: ``contract-unknown``, GEN-02 (the storage version must be served), GEN-08 (each contract
-    needs a version), GEN-09 (the contract of the newest release must be served), ``api-version-*``,
-    ``contract-label-too-long`` and ``release-order``.
+    version needs an API version), GEN-09 (the newest release's contract version must be served),
+    ``api-version-*``, ``contract-label-too-long`` and ``release-order``.
     """
     _check_contracts(draft, contracts, top.at("contracts"))
     _check_api_versions(draft, top.at("apiVersions"))

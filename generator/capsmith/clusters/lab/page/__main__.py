@@ -13,7 +13,7 @@ from capsmith.errors import CapsmithError
 
 
 def main() -> int:
-    """Serve the page; end at once if another process does so."""
+    """Serve the page. Return immediately if another process already serves it."""
     # uvicorn raises the signal again when it has ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     lab = LabFolder(Path(sys.argv[1]))

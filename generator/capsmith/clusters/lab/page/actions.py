@@ -1,7 +1,7 @@
-"""The actions on the page of a lab with a simulated cloud, each with an equivalent shell command.
+"""The actions on the page of a lab with a simulated cloud. Each has an equivalent shell command.
 
-Only these actions can be requested, and only while they are offered.  A page of a real cloud, or of
-a cluster other than the lab's own, offers none.
+Only these actions can be requested, and only while they are offered.  A page for a real cloud, or
+for a cluster other than the lab's own, offers none.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ class Action:
     id: str
     title: str
     command: str
-    """Shell command with the same effect."""
+    """Shell command that has the same effect."""
     run: Callable[[], object]
     """Function that runs the action. It raises ApiError, OSError or HTTPException if it fails."""
 
     def to_data(self) -> JSON:
-        """Return the data that a browser receives, as JSON data."""
+        """Return the action as JSON data for the browser."""
         return {"id": self.id, "title": self.title, "command": self.command}
 
 
 class Actions(Protocol):
-    """A source of the actions that a page offers."""
+    """Provides the actions that a page offers."""
 
     def list_for_lab(self) -> list[Action]:
-        """Return the actions on the lab as a whole."""
+        """Return the actions that affect the lab as a whole."""
 
     def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
-        """Return the actions on an object."""
+        """Return the actions that affect an object."""
 
 
 class NoActions:
-    """The actions of a read-only page: none."""
+    """Provides no actions, for a read-only page."""
 
     def list_for_lab(self) -> list[Action]:
         """Return an empty list."""
@@ -85,13 +85,13 @@ class LabActions:
         self._kubectl = f"{find_kubectl_command()} --kubeconfig {kubeconfig}"
 
     def list_for_lab(self) -> list[Action]:
-        """Return the actions that kill managers or change faults of the simulated cloud."""
+        """Return the actions that kill managers or change the simulated cloud's faults."""
         if not self._is_simulated():
             return []
         return [*self._kill_managers(), *self._change_faults()]
 
     def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
-        """Return the actions that scale, pause or delete an object or remove its server.
+        """Return the actions that scale, pause or delete an object, or remove its server.
 
         Empty unless the cloud is simulated and has a server for every machine.
         """

@@ -48,8 +48,9 @@ def create_app(
 ) -> ASGIApp:
     """Return the page's web application.
 
-    ``host`` is the host and port in its address, and ``key`` is the key that requests must present.
-    Streams end when ``is_ending`` returns true.  The page only reads if ``actions`` is None.
+    ``host`` is the host and port in the page's address, and ``key`` is the key that requests must
+    present.  Streams end when ``is_ending`` returns true.  If ``actions`` is None, the page is
+    read-only.
     """
 
     async def stream(request: Request) -> Response:
@@ -140,7 +141,7 @@ async def _send_file(request: Request) -> Response:
 
 @cache
 def load_assets() -> dict[str, bytes]:
-    """Return the files that a browser may load, by path. They contain nothing about the cluster."""
+    """Return the files that the browser may load, by path. They contain no cluster data."""
     root = files(__package__) / "assets"
     found = {}
     for folder in ("", "vendor/"):

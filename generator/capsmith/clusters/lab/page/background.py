@@ -16,10 +16,10 @@ _LOOK_SECONDS = 0.05
 
 
 def start_page(lab: LabFolder) -> Path:
-    """Serve the page of a running lab in the background, and return the path of its opener.
+    """Serve a running lab's page in the background, and return the path of its opener.
 
-    If the page is already served, or another command is starting it, that page is used.  Raises
-    LabError if the page does not start.
+    If the page is already being served, or another command is starting it, that page is used.
+    Raises LabError if the page does not start.
     """
     require_page()
     # Two commands at once would remove each other's opener.

@@ -24,7 +24,7 @@ class WatchedCluster:
 
     @contextmanager
     def read(self) -> Iterator[ObjectStore]:
-        """Return a context manager that provides the store and blocks changes while open."""
+        """Return a context manager that provides the store and blocks changes while it is open."""
         with self._lock:
             yield self._store
 
@@ -32,7 +32,7 @@ class WatchedCluster:
     def change(self) -> Iterator[ObjectStore]:
         """Return a context manager that provides the store for making changes.
 
-        Calls the listeners on exit if anything changed.
+        On exit, it calls the listeners if anything has changed.
         """
         with self._lock:
             before = self._store.revision
@@ -46,7 +46,7 @@ class WatchedCluster:
     def listen(self, listener: Listener) -> Iterator[None]:
         """Return a context manager that calls ``listener`` after each change while it is open.
 
-        The listener is called in the thread that made the change, and must not block.
+        The listener is called on the thread that made the change, and must not block.
         """
         with self._lock:
             self._listeners.add(listener)

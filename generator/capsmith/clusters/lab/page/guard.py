@@ -1,9 +1,9 @@
-"""Refuse all requests except those of this server's page, opened by its user.
+"""Refuse all requests except those from this server's page, opened by its user.
 
-All other users and web pages on this computer can reach a port on the loopback interface.  A
-request therefore needs the key that only a private file contains.  The key is sent in a header,
-never in an address or a cookie: cookies are not separated by port, so another user's server could
-receive them.
+Any user or web page on this computer can reach a port on the loopback interface.  A request
+therefore needs the key, which is stored only in a private file.  The key is sent in a header, never
+in an address or a cookie: cookies are not separated by port, so another user's server could receive
+them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Guard:
     """ASGI middleware that checks host, origin and key, and adds security headers."""
 
     def __init__(self, app: ASGIApp, host: str, key: str) -> None:
-        """Guard an application; ``host`` is the only accepted host and port."""
+        """Guard an application. ``host`` is the only accepted host and port."""
         self._app = app
         self._host = host
         self._origin = f"http://{host}"

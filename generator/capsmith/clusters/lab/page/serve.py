@@ -41,7 +41,7 @@ _OPENER = """<!doctype html>
 
 
 class PageServer:
-    """The page of one cluster, and the private file that opens it."""
+    """A page about one cluster, and the private file that opens it."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PageServer:
     ) -> None:
         """Define a page.  ``opener`` is the path to the file to write, in a private folder.
 
-        The page only reads if ``actions`` is None.
+        If ``actions`` is None, the page is read-only.
         """
         self._actions = actions
         self._client = client
@@ -65,7 +65,7 @@ class PageServer:
     def serve(self, port: int, ready: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM. Call ``ready`` with the address before the first request.
 
-        Any free port is chosen if ``port`` is 0.  Raises LabError if the port is in use.
+        If ``port`` is 0, any free port is chosen.  Raises LabError if the port is in use.
         """
         cluster = WatchedCluster()
         watch = ClusterWatch(self._client, cluster)
@@ -84,7 +84,7 @@ class PageServer:
                     watch.stop()
 
     def stop(self) -> None:
-        """Make :meth:`serve` return; called from another thread."""
+        """Make :meth:`serve` return. Call this from another thread."""
         if self._server is not None:
             self._server.should_exit = True
 
@@ -108,7 +108,7 @@ class PageServer:
 
 
 def create_server(app: ASGIApp) -> uvicorn.Server:
-    """Return a server for an application that logs errors, but neither requests nor its URL."""
+    """Return a server for an application. It logs errors, but neither requests nor its URL."""
     config = uvicorn.Config(
         # uvicorn's ASGI types are stricter than Starlette's.
         cast(Any, app),

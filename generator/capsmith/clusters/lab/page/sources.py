@@ -1,4 +1,4 @@
-"""Information for the page that is not in API objects: logs, simulated servers, the lab's state."""
+"""Data for the page that is not in API objects: logs, simulated servers, the lab's state."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ _BACKLOG = 256 * 1024
 
 
 class LogReader:
-    """Reads the lines that were added to a lab's logs since the last call."""
+    """Reads the lines added to a lab's logs since the last call."""
 
     def __init__(self, logs: Mapping[str, Path], backlog: int = _BACKLOG) -> None:
-        """Begin ``backlog`` bytes before the end of each log."""
+        """Start ``backlog`` bytes before the end of each log."""
         self._positions = {name: _find_start(path, backlog) for name, path in logs.items()}
 
     def read(self, logs: Mapping[str, Path]) -> list[tuple[str, list[str]]]:
-        """Return the new lines of each component. New logs are read from their start."""
+        """Return (component, new lines) for each log that has new lines.
+
+        New logs are read from their start.
+        """
         found = []
         for name, path in logs.items():
             text, self._positions[name] = read_new_text(path, self._positions.get(name, 0))
@@ -47,7 +50,7 @@ def _find_start(path: Path, backlog: int) -> int:
 
 
 class LabSource:
-    """The processes, logs and simulated servers of a lab."""
+    """A lab's processes, logs and simulated servers."""
 
     def __init__(self, lab: LabFolder) -> None:
         self._lab = lab
@@ -56,7 +59,7 @@ class LabSource:
 
     @property
     def title(self) -> str:
-        """Return the name of the cluster on the page."""
+        """Return the cluster's name on the page."""
         return f"lab {self._lab.name}"
 
     def find_logs(self) -> dict[str, Path]:
@@ -84,7 +87,7 @@ class LabSource:
         }
 
     def read_servers(self) -> tuple[SimulatedServer, ...] | None:
-        """Return the servers of the simulated cloud, or None if there is no such cloud.
+        """Return the simulated cloud's servers, or None if there is no simulated cloud.
 
         The files are read again only if the folder has changed.
         """
@@ -104,7 +107,7 @@ class LabSource:
 
 
 class ClusterSource:
-    """A management cluster that is not a lab, and so has neither logs nor simulated servers."""
+    """A management cluster that is not a lab, and therefore has no logs or simulated servers."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -114,7 +117,7 @@ class ClusterSource:
         return {}
 
     def describe(self) -> JSON:
-        """Return the name of the cluster, as JSON data."""
+        """Return the cluster's name, as JSON data."""
         return {"title": self.title, "running": True, "provider": "", "logs": [], "components": []}
 
     def read_servers(self) -> None:

@@ -34,11 +34,11 @@ def serve_lab(
     opener: Path | None = None,
     ends_with_lab: bool = False,
 ) -> None:
-    """Serve the page of a running lab until a signal arrives.
+    """Serve a running lab's page until a signal arrives.
 
-    The page is opened by the file ``opener``, by default in the lab's folder.  If
-    ``ends_with_lab``, it also ends some seconds after the lab.  Raises LabError if the lab is not
-    running.
+    The page is opened through the file ``opener``, by default in the lab's folder.  If
+    ``ends_with_lab`` is true, serving also ends some seconds after the lab.  Raises LabError if the
+    lab is not running.
     """
     require_page()
     from capsmith.clusters.lab.page.actions import LabActions
@@ -59,8 +59,9 @@ def serve_cluster(
 ) -> None:
     """Serve a page about a cluster until a signal arrives.
 
-    The cluster is the one that ``context`` of the kubeconfig refers to, by default the current
-    context.  Only read requests are sent.  Raises UnreadableInput if the kubeconfig cannot be used.
+    The cluster is the one that ``context`` in the kubeconfig refers to; an empty ``context`` means
+    the current one.  Only read requests are sent.  Raises UnreadableInput if the kubeconfig cannot
+    be used.
     """
     require_page()
     from capsmith.clusters.lab.page.serve import PageServer
@@ -86,5 +87,5 @@ def _end_with_lab(lab: LabFolder, page: PageServer) -> None:
 
 
 def require_page() -> None:
-    """Raise LabError if packages of the extra ``lab`` that the page needs are missing."""
+    """Raise LabError if any package that the page needs from the extra ``lab`` is missing."""
     require_packages(_PACKAGES)

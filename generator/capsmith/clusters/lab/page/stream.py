@@ -1,4 +1,4 @@
-"""The messages to one browser tab: first everything that it shows, then the changes."""
+"""Messages to one browser tab: first everything that it shows, then the changes."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ _MAX_OPEN = 1_000
 
 
 class Source(Protocol):
-    """A source of the page's data that are not in the API server's objects."""
+    """Provides the page's data that is not in API server objects."""
 
     def find_logs(self) -> Mapping[str, Path]:
         """Return the path to each component's log."""
 
     def describe(self) -> JSON:
-        """Return the state of the processes, as JSON data."""
+        """Return the processes' state, as JSON data."""
 
     def read_servers(self) -> tuple[SimulatedServer, ...] | None:
-        """Return the servers of the simulated cloud; None if there is no such cloud."""
+        """Return the simulated cloud's servers; None if there is no simulated cloud."""
 
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """The current view of a tab."""
+    """A browser tab's current view."""
 
     tree: TreeQuery = field(default_factory=TreeQuery)
     selected: str = ""
-    """Id of the object that is shown in detail; empty if there is none."""
+    """Id of the object shown in detail; empty if there is none."""
     logs: LogFilter = field(default_factory=LogFilter)
 
     @classmethod
@@ -75,7 +75,7 @@ class StreamRequest:
 
 
 class ViewStream:
-    """The sequence of messages for one tab. Only one thread may use it at a time."""
+    """Produces the messages for one tab. Only one thread may use it at a time."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ViewStream:
         request: StreamRequest,
         actions: Actions | None = None,
     ) -> None:
-        """Define what a tab is sent; ``actions`` is None if the page only reads."""
+        """Define what a tab receives. If ``actions`` is None, the page is read-only."""
         self._actions = actions or NoActions()
         self._cluster = cluster
         self._source = source

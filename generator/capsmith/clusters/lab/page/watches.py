@@ -32,7 +32,7 @@ _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class ClusterWatch:
-    """Watches that keep a WatchedCluster up to date, with one thread for each kind.
+    """Keeps a WatchedCluster up to date with watches, using one thread per kind.
 
     The kinds are those of CRDs whose group ends with ``cluster.x-k8s.io`` or that have a provider
     label, including CRDs installed later.  Secrets are never requested.
@@ -51,7 +51,7 @@ class ClusterWatch:
         self._spawn("the kinds", self._watch_types)
 
     def stop(self) -> None:
-        """End all watches and wait for their threads, except threads that get no response."""
+        """End all watches and wait for their threads, but not for threads that get no response."""
         self._ending.set()
         deadline = time.monotonic() + _STOP_SECONDS
         while self._threads and time.monotonic() < deadline:
@@ -238,7 +238,7 @@ class ClusterWatch:
 def drop_fields(obj: JSON) -> JSON:
     """Remove the content of managed fields, which is most of an object's data; return the object.
 
-    The object is modified.
+    The object is modified in place.
     """
     metadata = get_mapping(obj.get("metadata"))
     for each in get_sequence(metadata.get("managedFields")):
@@ -247,7 +247,7 @@ def drop_fields(obj: JSON) -> JSON:
 
 
 def read_type(crd: JSON) -> ServedType | None:
-    """Return the kind of a CRD, or None if it does not belong to Cluster API or is not served."""
+    """Return a CRD's kind, or None if it does not belong to Cluster API or is not served."""
     spec, metadata = get_mapping(crd.get("spec")), get_mapping(crd.get("metadata"))
     labels = get_mapping(metadata.get("labels"))
     group, kind = str(spec.get("group") or ""), get_mapping(spec.get("names")).get("kind")

@@ -23,7 +23,7 @@ _TICK_SECONDS = 0.2
 
 
 def main() -> int:
-    """Run the simulation until a signal arrives, retrying steps that fail."""
+    """Run the simulation until a signal arrives. Steps that fail are retried."""
     lab = LabFolder(Path(sys.argv[1]))
     state = read_lab(lab.state)
     if state is None:

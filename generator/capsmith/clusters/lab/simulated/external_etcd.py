@@ -1,4 +1,4 @@
-"""Make kubeadm's clusters use the lab's etcd, because simulated machines run none.
+"""Make kubeadm's clusters use the lab's etcd, because simulated machines do not run one.
 
 The control plane provider would check the health of an etcd member on each machine through a
 kubelet that forwards ports, which the simulation does not provide.
@@ -33,7 +33,8 @@ def add_external_etcd(
 ) -> list[JSON]:
     """Return a cluster's objects, changed to use an external etcd, and the Secrets for that etcd.
 
-    ``etcd`` is its URL.  Without a kubeadm control plane, the objects are returned unchanged.
+    ``etcd`` is the etcd's URL.  If there is no kubeadm control plane, the objects are returned
+    unchanged.
     """
     found = [each for each in documents if each["kind"] == _KIND]
     if not found:
@@ -46,15 +47,16 @@ def add_external_etcd(
 
 
 class EtcdTemplates:
-    """Changes to the templates of one release so that kubeadm's clusters use the lab's etcd.
+    """Changes one release's templates so that kubeadm's clusters use the lab's etcd.
 
-    With them, `clusterctl generate cluster` prints clusters whose control planes become ready.
+    Clusters that `clusterctl generate cluster` prints from them have control planes that become
+    ready.
     """
 
     def __init__(self, folder: Path, etcd: str, pki: Pki) -> None:
-        """Use the etcd with the URL ``etcd`` for the templates of the release in ``folder``.
+        """Use the etcd at the URL ``etcd`` for the templates in ``folder``, a release's folder.
 
-        If ``etcd`` is empty, or no template has a kubeadm control plane, none is changed.
+        If ``etcd`` is empty, or no template has a kubeadm control plane, no template is changed.
         """
         self._etcd = etcd
         self._pki = pki
@@ -62,11 +64,10 @@ class EtcdTemplates:
         self._is_needed = bool(etcd) and any(_KIND in text for text in texts)
 
     def change(self, name: str, text: str) -> str:
-        """Return the content of the release's file ``name``, with the lab's etcd added to a
-        template.
+        """Return the new content of the file ``name`` in the release.
 
-        Other files are returned unchanged, and so is a template that is valid YAML only after
-        clusterctl has replaced its variables.
+        The lab's etcd is added to a template.  Other files are returned unchanged, as are templates
+        that are valid YAML only after clusterctl has replaced their variables.
         """
         if not self._is_needed or not name.startswith(_TEMPLATES):
             return text

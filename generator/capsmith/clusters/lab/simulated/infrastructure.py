@@ -46,7 +46,7 @@ _TAIL_LINES = 20
 
 
 def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
-    """Generate the simulated infrastructure for the newest contract that a provider follows.
+    """Generate simulated infrastructure for the newest contract version that a provider supports.
 
     Raises LabError if it cannot be generated.
     """
@@ -59,7 +59,7 @@ def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path
     """Write a cluster template for a provider with simulated infrastructure; return its path.
 
     Call :func:`generate_infrastructure` first.  Raises LabError if there is no template, for
-    example while provider.yaml is invalid.
+    example because provider.yaml is invalid.
     """
     kept = {key: provider.spec[key] for key in _KEPT if key in provider.spec}
     groups = dict(mapping_of(provider.spec, _GROUPS))

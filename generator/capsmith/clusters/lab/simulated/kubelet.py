@@ -36,14 +36,14 @@ class Server:
 
 
 class ServerSource(Protocol):
-    """A source of the simulated machines that exist at the time of the call."""
+    """Provides the simulated machines that exist at the time of the call."""
 
     def servers(self, cluster: str | None = None) -> list[Server]:
-        """Return the machines of one cluster, or of all clusters if ``cluster`` is None."""
+        """Return one cluster's machines, or all clusters' if ``cluster`` is None."""
 
 
 CLOUD = "fakes.example.com/cloud"
-"""Label on a Node that identifies the cloud of its server."""
+"""Label on a Node that identifies its server's cloud."""
 _FIRST_HEARTBEAT_SECONDS = 0.5
 _NODE_INFO = (
     "architecture",
@@ -69,7 +69,7 @@ class _Registered:
 
 
 class Kubelet:
-    """A controller that creates Nodes for servers, and deletes Nodes whose servers are gone."""
+    """A controller that creates Nodes for servers, and deletes the Nodes of deleted servers."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Kubelet:
         log: Path,
         cluster: str | None = None,
     ) -> None:
-        """Act as the kubelets on the servers of one cluster, or of all if ``cluster`` is None.
+        """Act as the kubelets on one cluster's servers, or on all if ``cluster`` is None.
 
         ``name`` identifies the Nodes that this kubelet creates.
         """
@@ -96,7 +96,7 @@ class Kubelet:
         return bool(self._registered)
 
     def tick(self) -> None:
-        """Register new servers, delete Nodes of deleted ones, and report the rest as healthy."""
+        """Register new servers, delete the Nodes of deleted ones, and report others as healthy."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core ignores Nodes while a Cluster is being deleted, so the cloud must delete them.
@@ -187,7 +187,7 @@ class KubeadmKubelet(Kubelet):
                 self._client.delete(pod)
 
     def node(self, server: Server) -> JSON:
-        """Return the Node for a server, with the role that its bootstrap data specify."""
+        """Return the Node for a server, with the role that its bootstrap data specifies."""
         node = super().node(server)
         if read_configuration(server).control_plane:
             node["metadata"]["labels"][_ROLE] = ""
@@ -229,9 +229,9 @@ class Configuration:
     """The kubeadm configuration in a machine's bootstrap data."""
 
     cluster: str
-    """ClusterConfiguration as YAML, if the machine initializes the cluster; otherwise empty."""
+    """ClusterConfiguration in YAML if the machine initializes the cluster; otherwise empty."""
     token: str
-    """Bootstrap token, if the machine joins the cluster; otherwise empty."""
+    """Bootstrap token if the machine joins the cluster; otherwise empty."""
     control_plane: bool
 
 

@@ -1,4 +1,4 @@
-"""Drive a simulation: tick, wait for a change or a timeout, and tick again."""
+"""Run a simulation: tick, wait for a change or a timeout, and tick again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 
 Kind = tuple[str, str]
-"""API version and kind of objects to watch."""
+"""API version and kind of the objects to watch."""
 _RETRY_SECONDS = 0.5
 
 
 class Changes:
-    """Watches that set an event whenever an object of certain kinds changes, in any namespace."""
+    """Sets an event whenever an object of one of the watched kinds changes, in any namespace."""
 
     def __init__(self, client: KubeClient, kinds: Iterable[Kind]) -> None:
         # A separate client, because ending its watches must not end the watches of others.
@@ -28,7 +28,7 @@ class Changes:
         self.changed = threading.Event()
 
     def start(self) -> None:
-        """Start a watch thread for each kind."""
+        """Start one watch thread per kind."""
         for kind in self._kinds:
             name = f"watch-{kind[1]}"
             thread = threading.Thread(target=self._run, args=(kind,), name=name, daemon=True)
@@ -85,7 +85,7 @@ class Loop:
     ) -> None:
         """Define a loop that calls each of ``ticks`` after a change.
 
-        If `changes` is None, the ticks are called at a short interval instead.  Failures are
+        If ``changes`` is None, the ticks are called at a short interval instead.  Failures are
         written to ``log``.
         """
         self._log = log
@@ -95,7 +95,7 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread, and the watches for changes."""
+        """Start the thread and the watches for changes."""
         if self._changes is not None:
             self._changes.start()
         self._thread.start()

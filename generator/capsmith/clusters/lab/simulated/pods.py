@@ -1,8 +1,8 @@
 """Simulate Pods in a workload cluster: real controllers create them, simulated Nodes "run" them.
 
 No container runs.  A Pod is placed on a Node that its node selector, its tolerations and its
-required anti-affinity between hosts allow.  It is ready at once, and ends as soon as it is deleted
-or evicted.
+required host anti-affinity allow.  It is ready immediately, and ends as soon as it is deleted or
+evicted.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ CONTROLLERS = (
     "replicaset-controller",
     "serviceaccount-controller",
 )
-"""Controllers of kube-controller-manager that clusters with Deployments need."""
+"""Controllers in kube-controller-manager that clusters with Deployments need."""
 READY = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
-"""Conditions of a Pod whose containers run."""
+"""Conditions of a Pod whose containers are running."""
 _MIRROR = "kubernetes.io/config.mirror"
 _HOST = "kubernetes.io/hostname"
 _BLOCKING = ("NoSchedule", "NoExecute")
@@ -35,17 +35,17 @@ _APPS = "apps/v1"
 
 
 class Controllers(Protocol):
-    """The process of a cluster's kube-controller-manager."""
+    """A cluster's kube-controller-manager process."""
 
     @property
     def running(self) -> bool:
-        """Return whether the process runs."""
+        """Return whether the process is running."""
 
     def start(self) -> None:
-        """Start the process, without waiting until it is ready."""
+        """Start the process, without waiting for it to become ready."""
 
     def stop(self) -> None:
-        """End the process if it runs."""
+        """Stop the process if it is running."""
 
 
 class SimulatedPods:
@@ -56,7 +56,7 @@ class SimulatedPods:
     ) -> None:
         """Define the simulation, without starting a process.
 
-        ``controllers`` defines the cluster's kube-controller-manager.
+        ``controllers`` returns the cluster's kube-controller-manager, not yet started.
         """
         self._client = client
         self._define = controllers
@@ -65,7 +65,7 @@ class SimulatedPods:
         self._due = 0.0
 
     def tick(self) -> None:
-        """Take the next step for each Pod, if the cluster has had a Deployment."""
+        """Advance each Pod by one step, if the cluster has had a Deployment."""
         if self._controllers is None:
             now = time.monotonic()
             if now < self._due:
@@ -79,7 +79,7 @@ class SimulatedPods:
         self._reconcile()
 
     def stop(self) -> None:
-        """End the controllers."""
+        """Stop the controllers."""
         if self._controllers is not None:
             self._controllers.stop()
 
@@ -120,15 +120,15 @@ class SimulatedPods:
 
 
 def build_running_status() -> JSON:
-    """Return the status of a Pod whose containers run."""
+    """Return the status of a Pod whose containers are running."""
     conditions = [{"type": name, "status": "True"} for name in READY]
     return {"phase": "Running", "conditions": conditions}
 
 
 def find_node(pod: JSON, pods: Iterable[JSON], nodes: Iterable[JSON]) -> str | None:
-    """Return the name of the first Node on which the Pod may run, or None.
+    """Return the name of the first Node on which the Pod may run, or None if there is none.
 
-    Only anti-affinity between hosts is considered, not preferences, resources or other topologies.
+    Only host anti-affinity is considered, not preferences, resources or other topologies.
     """
     refused = _find_refused_nodes(pod, pods)
     for node in nodes:

@@ -7,8 +7,8 @@ once any infrastructure provider has set a provider ID.  It is deleted together 
 when its provider ID is removed from its pool.
 
 While a Cluster is paused, no provider deletes a server: if the Cluster disappears, it was moved or
-its finalizers were removed, and its servers keep running.  A new Cluster of the same name gets them
-back.
+its finalizers were removed, and its servers keep running.  A new Cluster with the same name gets
+them back.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Boot:
 
 
 class Machines:
-    """The servers of one cluster, as of the last :meth:`refresh`."""
+    """One cluster's servers, as of the last :meth:`refresh`."""
 
     def __init__(self, client: KubeClient, core: str, namespace: str, cluster: str) -> None:
         self._client = client
@@ -74,7 +74,7 @@ class Machines:
         return [*self._servers.values(), *self._orphans.values()]
 
     def orphan(self) -> None:
-        """Keep each server, although its Machine is gone, until a Machine has its provider ID."""
+        """Keep each server after its Machine is gone, until a Machine has its provider ID."""
         self._orphans |= {each.provider_id: each for each in self._servers.values()}
         self._servers = {}
 
@@ -242,7 +242,7 @@ class SimulatedClusters:
     ) -> None:
         """Define the simulation, without starting a server.
 
-        ``folder`` is the lab's.  API servers listen at ``address``.
+        ``folder`` is the lab's folder.  API servers listen at ``address``.
         """
         self._tools = tools
         self._pki = pki
@@ -259,7 +259,7 @@ class SimulatedClusters:
         self._next = 1
 
     def start(self) -> None:
-        """Restart the API servers of known clusters, and start a spare one for the next cluster."""
+        """Restart known clusters' API servers, and start a spare one for the next cluster."""
         known = self._read()
         self._next = known.get("next", 1)
         for uid, (number, port) in known.get("clusters", {}).items():
@@ -268,13 +268,13 @@ class SimulatedClusters:
         self._write()
 
     def stop(self) -> None:
-        """Stop the API servers of all clusters, and the spare API server."""
+        """Stop all clusters' API servers, and the spare one."""
         spare = [self._spare] if self._spare else []
         for workload in [*self._workloads.values(), *self._orphans.values(), *spare]:
             workload.stop()
 
     def tick(self) -> None:
-        """Take the next step for each Cluster.
+        """Advance each Cluster by one step.
 
         Raises ProcessError if an API server cannot be started.
         """
@@ -401,15 +401,15 @@ class SimulatedClusters:
 def has_control_plane(cluster: JSON) -> bool:
     """Return whether a Cluster has, or will have, a control plane object.
 
-    Without one, core finds the first Node only if it connects after that Node exists, as it does
-    where the API server runs on the first machine.
+    If it has none, core finds the first Node only if core connects after that Node exists, which is
+    the case if the API server runs on the first machine.
     """
     spec = cluster["spec"]
     return bool(spec.get("controlPlaneRef") or spec.get("topology"))
 
 
 def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> None:
-    """Write the kubeconfig Secret, replacing one that a control plane provider wrote.
+    """Write the kubeconfig Secret, replacing one written by a control plane provider.
 
     Raises ApiError if a provider changes the Secret at the same time; the next tick retries.
     """

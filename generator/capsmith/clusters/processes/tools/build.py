@@ -44,13 +44,13 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Toolbox:
-    """Folders with built tools, by module name; ``k8s`` holds the Kubernetes servers."""
+    """Folders that contain built tools, by module name; ``k8s`` holds the Kubernetes servers."""
 
     folders: dict[str, Path]
     found: dict[str, Path] = field(default_factory=dict)
-    """Paths to Kubernetes servers and clusterctl installed by the user, by name."""
+    """Paths to the user's own Kubernetes servers and clusterctl, by name."""
     kubernetes: str = ""
-    """Release of the Kubernetes servers installed by the user; empty if they are built."""
+    """Release of Kubernetes servers installed by the user; empty if capsmith builds them."""
 
     def path(self, module: str, name: str) -> Path:
         """Return the path to one tool: `path("k8s", "etcd")`."""
@@ -65,15 +65,15 @@ def toolbox(
     *,
     find: bool = False,
 ) -> Toolbox:
-    """Return the tools of the named modules, building missing ones.
+    """Return the named modules' tools, building missing ones.
 
-    By default, these are the modules for the tests that run for every change.  ``k8s`` means the
-    default release of Kubernetes, and ``k8s-v1.34`` means the release of a series; a toolbox has
+    By default, these are the modules for the tests that run for every change.  ``k8s`` means
+    Kubernetes' default release, and ``k8s-v1.34`` means the release for that series; a toolbox has
     only one of them.
 
     A build takes minutes: `progress` first receives the names of the tools to build, the
-    approximate duration and the cache folder, then a line for each step.  With `find`, Kubernetes
-    servers installed by the user are used instead of built ones, and `progress` receives their
+    approximate duration and the cache folder, then a line for each step.  If ``find`` is true, the
+    user's own Kubernetes servers are used instead of built ones, and `progress` receives their
     location.  Raises ToolsUnavailable if Go is missing or a build fails.
     """
     selected = select_modules(names)
@@ -104,7 +104,7 @@ def toolbox(
 
 
 def select_modules(names: list[str] | None) -> dict[str, Module]:
-    """Return the modules of a toolbox, keyed by their names in the toolbox.
+    """Return a toolbox's modules, keyed by their names in the toolbox.
 
     If ``names`` is None or empty, return the default modules.
     """
@@ -118,10 +118,10 @@ def select_modules(names: list[str] | None) -> dict[str, Module]:
 
 
 def read_built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
-    """Return the folder with the binaries of a module in ``root``, building them if necessary.
+    """Return the folder with a module's binaries, building them if necessary.
 
-    ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or the
-    build fails.
+    ``root`` is the folder that contains the module.  ``progress`` receives messages about the
+    build. Raises ToolsUnavailable if Go is missing or the build fails.
     """
     go = find_go()
     cache = cache_folder()
@@ -156,7 +156,7 @@ def _announcement(missing: list[Module], cache: Path) -> str:
 
 
 def find_kubectl() -> str:
-    """Return the path to kubectl in this Python environment or, if missing there, on PATH.
+    """Return the path to kubectl in this Python environment or, if it is missing there, on PATH.
 
     Raises ToolsUnavailable if there is none.
     """

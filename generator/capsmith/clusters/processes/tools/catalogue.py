@@ -1,7 +1,7 @@
 """The Go modules with their executables and version stamps, from ``schemas/compatibility.yaml``.
 
-The go.mod of each module is in the folder named after the module; ``./dev releases`` writes it for
-new releases.
+Each module's go.mod is in the folder named after the module; ``./dev releases`` writes it for new
+releases.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BUILD_MINUTES: Final = {
     "capi-manager": 1,
     "clusterctl": 2,
 }
-"""Build time of executables in minutes on two processors; one minute if not listed."""
+"""Build time for executables, in minutes on two processors; one minute if not listed."""
 
 KUBERNETES: Final = "k8s"
 """Name of the Kubernetes servers in a toolbox, for any release series."""
@@ -31,7 +31,7 @@ _WITH_CORE_FOLDER = (1, 14)
 
 @cache
 def load_releases() -> Compatibility:
-    """Return the releases of other projects that capsmith supports.
+    """Return the other projects' releases that capsmith supports.
 
     Raises UnreadableInput for invalid data.
     """
@@ -47,22 +47,22 @@ def kubernetes_version(series: str = "") -> str:
 
 
 def core_releases() -> dict[str, str]:
-    """Return the releases of core that are built, by release series, newest first."""
+    """Return the core releases that are built, by release series, newest first."""
     return {each.series: each.release for each in reversed(load_releases().core.executed)}
 
 
 def default_core() -> str:
-    """Return the release series of core that is used by default."""
+    """Return core's default release series."""
     return load_releases().core.default.series
 
 
 def has_kubeadm(series: str) -> bool:
-    """Return whether the kubeadm providers are built for a release series of core."""
+    """Return whether the kubeadm providers are built for one of core's release series."""
     return _chosen(load_releases().core, series).kubeadm
 
 
 def kubernetes_module(series: str = "") -> str:
-    """Return the name of the module that builds the Kubernetes servers of a release series.
+    """Return the name of the Go module from which a release series' Kubernetes servers are built.
 
     If ``series`` is empty, the default series is used.
     """
@@ -70,12 +70,18 @@ def kubernetes_module(series: str = "") -> str:
 
 
 def core_module(series: str) -> str:
-    """Return the name of the module that builds core and clusterctl of ``series``."""
+    """Return the name of the Go module that core and clusterctl are built from.
+
+    ``series`` is their release series.
+    """
     return f"capi-{series}"
 
 
 def kubeadm_module(series: str) -> str:
-    """Return the name of the module that builds the kubeadm providers of ``series``."""
+    """Return the name of the Go module that the kubeadm providers are built from.
+
+    ``series`` is their release series.
+    """
     return f"kubeadm-{series}"
 
 
@@ -93,7 +99,7 @@ class Binary:
 
     @property
     def ldflags(self) -> str:
-        """Return the flags for the Go linker, which set the version stamps."""
+        """Return the Go linker flags that set the version stamps."""
         return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in self.stamps)])
 
 
@@ -115,7 +121,7 @@ class Module:
     printed: dict[str, str] = field(default_factory=dict, repr=False)
     """Files to write next to the binaries, each with the binary that prints it.
 
-    The binary's argument is the path to the sources of `sources_of`.
+    The binary's argument is the path to the sources of the module `sources_of`.
     """
 
 
@@ -133,8 +139,8 @@ def list_modules() -> dict[str, Module]:
 def default_modules() -> list[str]:
     """Return the names of the modules for the tests that run for every change.
 
-    These are the default release of Kubernetes, all releases of core, and the kubeadm providers of
-    the default release of core.
+    These are Kubernetes' default release, all core releases, and the kubeadm providers for core's
+    default release.
     """
     cores = [core_module(series) for series in core_releases()]
     return [KUBERNETES, *cores, kubeadm_module(default_core())]
@@ -195,7 +201,7 @@ def _kubeadm(supported: Supported) -> Module:
 
 
 def build_stamps(package: str, version: str) -> tuple[tuple[str, str], ...]:
-    """Return the variables for the linker to set, as pairs of name and value.
+    """Return the variables for the linker to set, as (name, value).
 
     Components need version stamps because they compare their versions.
     """

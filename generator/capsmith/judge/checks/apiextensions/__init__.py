@@ -1,2 +1,3 @@
-"""Find what the API server refuses in a CRD, like k8s.io/apiextensions-apiserver. Opens no
-files."""
+"""Find reasons why the API server would reject a CRD, like k8s.io/apiextensions-apiserver. Opens no
+files.
+"""

@@ -19,7 +19,7 @@ from capsmith.yamldoc.quote import quote
 
 
 def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
-    """Yield the reasons why the API server refuses the defaults in a structural schema."""
+    """Yield the reasons why the API server would reject the defaults in a structural schema."""
     default = schema.get("default")
     if default is not None:
         where = (*path, "default")
@@ -44,7 +44,7 @@ def _drop_list_types(schema: Any) -> Any:
 
 
 def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
-    """Yield a reason for each validation rule that ``value``, or a value inside it, violates.
+    """Yield a message for each validation rule that ``value``, or a value inside it, violates.
 
     Rules that do not compile or call unknown functions are skipped.
     """

@@ -43,19 +43,19 @@ class Values:
     strategies: tuple[str, ...]
     """Values of ``spec.conversion.strategy``."""
     review_versions: tuple[str, ...]
-    """Versions of ConversionReview, of which a webhook must accept one."""
+    """ConversionReview versions. A conversion webhook must accept at least one of them."""
     column_types: tuple[str, ...]
     """Types of printer columns."""
     column_formats: tuple[str, ...]
     """Formats of printer columns."""
     selectable_types: tuple[str, ...]
-    """Types of fields that field selectors can read."""
+    """Types of fields that can be used in field selectors."""
     most_selectable: int
-    """Maximum number of selectable fields in a version."""
+    """Maximum number of selectable fields per version."""
 
 
 def find_definition_faults(crd: Document, values: Values) -> Iterator[Fault]:
-    """Yield the reasons why the API server refuses a CRD, apart from its schemas."""
+    """Yield the reasons why the API server would reject a CRD, apart from its schemas."""
     if crd.get("apiVersion") != values.api_version:
         message = f"apiVersion is {crd.get('apiVersion')!r}; expected {values.api_version!r}"
         yield Fault(("apiVersion",), message)

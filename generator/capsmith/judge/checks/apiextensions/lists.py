@@ -18,7 +18,7 @@ _LIST, _MAP, _KEYS = (
 def find_list_faults(
     schema: Schema, list_types: Sequence[str], map_types: Sequence[str]
 ) -> Iterator[Fault]:
-    """Yield the reasons why the API server refuses the list type or map type of one schema."""
+    """Yield the reasons why the API server would reject a schema's list type or map type."""
     if schema.get("uniqueItems") is True:
         yield Fault(("uniqueItems",), "uniqueItems cannot be true")
     list_type, map_type = schema.get(_LIST), schema.get(_MAP)

@@ -1,4 +1,4 @@
-"""Check the fields of a CRD that field selectors can read."""
+"""Check a CRD's selectable fields, which can be used in field selectors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from capsmith.yamldoc.quote import quote
 def find_selectable_faults(
     fields: Sequence[Any], schema: Schema, types: Sequence[str], most: int
 ) -> Iterator[str]:
-    """Yield the reasons why the API server refuses the ``selectableFields`` of a version.
+    """Yield the reasons why the API server would reject a version's ``selectableFields``.
 
-    ``types`` are the types that a field can have, and ``most`` is the maximum number of fields.
+    ``types`` lists the allowed field types, and ``most`` is the maximum number of fields.
     """
     paths = [text_of(field, "jsonPath") for field in fields]
     if len(set(paths)) != len(paths):

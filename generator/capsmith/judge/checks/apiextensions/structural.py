@@ -1,4 +1,4 @@
-"""Check that the schema of a CRD version is structural and has only supported keywords.
+"""Check that a CRD version's schema is structural and has only supported keywords.
 
 Follows ``ValidateStructural`` and ``ValidateCustomResourceDefinitionOpenAPISchema``.  Expects
 decoded schemas, so callers must find wrong types first.  Null counts as absent.
@@ -58,11 +58,11 @@ class Keywords:
     types: tuple[str, ...]
     """Values of ``type``."""
     unsupported: tuple[str, ...]
-    """Keywords of JSON Schema that no schema of a CRD can have."""
+    """JSON Schema keywords that are not allowed in any CRD schema."""
     own: tuple[str, ...]
-    """Keywords that only fields may have, and no schema below allOf, anyOf, oneOf or not."""
+    """Keywords that are allowed on fields, but not inside allOf, anyOf, oneOf or not."""
     not_at_root: tuple[str, ...]
-    """Keywords that the root of a version with a status subresource cannot have."""
+    """Keywords that are not allowed at the root of a version with a status subresource."""
     list_types: tuple[str, ...]
     """Values of ``x-kubernetes-list-type``."""
     map_types: tuple[str, ...]
@@ -89,10 +89,10 @@ class _Place(NamedTuple):
 
 
 def find_structural_faults(schema: Schema, words: Keywords, has_status: bool) -> list[Fault]:
-    """Return the reasons why the API server refuses the schema of a version.
+    """Return the reasons why the API server would reject a version's schema.
 
-    ``has_status`` tells whether the version has a status subresource, which restricts the keywords
-    at the root.  Defaults are not compared with their schemas.
+    ``has_status`` is true if the version has a status subresource, which restricts the keywords at
+    the root.  Defaults are not compared with their schemas.
     """
     check = _StructuralCheck(words)
     if has_status:
@@ -105,7 +105,7 @@ def find_structural_faults(schema: Schema, words: Keywords, has_status: bool) ->
 
 
 def is_set(schema: Schema, key: str) -> bool:
-    """Return whether a keyword has a value in the API server, other than Go's zero value."""
+    """Return whether the API server treats a keyword as set, i.e. not as Go's zero value."""
     value = schema.get(key)
     return value is not None and (key in _POINTERS or (value is not False and value != ""))
 

@@ -1,4 +1,4 @@
-"""Check bootstrap configurations: the conditions that they wait for, and their data."""
+"""Check bootstrap configurations: the conditions that they wait for, and the data they produce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check infrastructure clusters: what they wait for, and the status that they report."""
+"""Check infrastructure clusters: what they wait for, and the status they report."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Check infrastructure machines: what they wait for, the status that they report, and templates.
+"""Check infrastructure machines and templates: what they wait for, and the status they report.
 
-A template must refuse changes, except in the dry runs of core's topology controller.
+A template must refuse changes, except in dry runs by core's topology controller.
 """
 
 from __future__ import annotations

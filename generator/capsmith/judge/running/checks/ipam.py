@@ -29,15 +29,15 @@ def check_each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[Ipam
 
 
 def claim_name(text: str, kind: str) -> str:
-    """Return a name, based on ``text``, for a claim on the pool of the given kind."""
+    """Return a name, based on ``text``, for a claim on the given kind's pool."""
     return f"{text}-{kind.lower()}"
 
 
 def ensure_claims(session: IpamSession) -> None:
     """Create claims that must not get an address, and then a regular claim on each pool.
 
-    Waits until each regular claim has its address, and then for :attr:`Timing.quiet` seconds.  Does
-    nothing in later calls.
+    Waits until each regular claim has its address, and then for :attr:`Timing.quiet` seconds. Later
+    calls do nothing.
     """
 
     def create() -> None:
@@ -73,7 +73,7 @@ def _paused_cluster(session: IpamSession) -> JSON:
 
 
 def ensure_main_claim(session: IpamSession, kind: str) -> tuple[JSON, JSON]:
-    """Return the regular claim on the pool of the given kind, and the claim's IPAddress."""
+    """Return the regular claim on the given kind's pool, and the claim's IPAddress."""
     ensure_claims(session)
     name = claim_name("main", kind)
     return session.latest(CLAIM, name), session.wait_allocated(name)
@@ -349,4 +349,4 @@ ADDRESSES_OVER_TIME: tuple[ConformanceCheck[IpamSession], ...] = (
         check_each_pool(_in_use),
     ),
 )
-"""Checks of address allocation over time. The last check deletes the pools."""
+"""Checks of address allocation over time. The last of them deletes the pools."""

@@ -1,4 +1,4 @@
-"""Check machine pools: what they wait for, the status that they report, and their machines.
+"""Check machine pools: what they wait for, the status they report, and their machines.
 
 :mod:`pool_changes` checks pools while they are scaled, restarted and deleted. Both modules use the
 pools that this module creates.
@@ -37,27 +37,27 @@ REPLICAS = 2
 
 
 def main_name(kind: str) -> str:
-    """Return the name of the regular pool of the given kind."""
+    """Return the name of the given kind's regular pool."""
     return f"{MAIN}-{kind.lower()}"
 
 
 def ownerless_name(kind: str) -> str:
-    """Return the name of the pool of the given kind that has no MachinePool."""
+    """Return the name of the given kind's pool without a MachinePool."""
     return f"ownerless-{kind.lower()}"
 
 
 def waiting_name(kind: str) -> str:
-    """Return the name of the pool of the given kind that has no bootstrap data."""
+    """Return the name of the given kind's pool without bootstrap data."""
     return f"{MAIN}-waiting-{kind.lower()}"
 
 
 def paused_name(kind: str) -> str:
-    """Return the name of the paused pool of the given kind."""
+    """Return the name of the given kind's paused pool."""
     return f"{MAIN}-paused-{kind.lower()}"
 
 
 def require_pool_kinds(session: Session) -> list[str]:
-    """Return the kinds of machine pools.
+    """Return the machine pool kinds.
 
     Raises Skipped if there are none.
     """
@@ -69,7 +69,7 @@ def require_pool_kinds(session: Session) -> list[str]:
 def create_pools(session: Session) -> None:
     """Create pools that the manager must leave alone, and then a regular pool of each kind.
 
-    Does nothing in later calls.
+    Later calls do nothing.
     """
     ensure_main_cluster(session)
     kinds = require_pool_kinds(session)
@@ -110,17 +110,17 @@ def ensure_pools(session: Session) -> None:
 
 
 def ensure_main_pool(session: Session, kind: str) -> JSON:
-    """Return the regular pool of the given kind once it is provisioned.
+    """Return the given kind's regular pool once it is provisioned.
 
-    The first call creates the pools of all kinds.  Raises Violated if any is not provisioned in
-    time, and Skipped in later calls.
+    The first call creates the pools of all kinds.  It raises Violated if any is not provisioned in
+    time; later calls then raise Skipped.
     """
     ensure_pools(session)
     return session.latest(kind, main_name(kind))
 
 
 def scale(session: Session, kind: str, replicas: int) -> None:
-    """Set the replicas of the regular MachinePool of the given kind, without waiting."""
+    """Set ``replicas`` on the given kind's regular MachinePool, without waiting."""
     pool = session.latest("MachinePool", main_name(kind))
     session.client.patch(pool, {"spec": {"replicas": replicas}})
 
@@ -131,12 +131,12 @@ def has_ids(count: int, pool: JSON) -> bool:
 
 
 def has_machines(session: Session, kind: str, count: int) -> bool:
-    """Return whether the regular pool of the given kind owns ``count`` infrastructure machines."""
+    """Return whether the given kind's regular pool owns ``count`` infrastructure machines."""
     return len(find_machine_objects(session, kind, main_name(kind))) == count
 
 
 def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
-    """Return the infrastructure machines that the pool named ``name`` owns."""
+    """Return the infrastructure machines owned by the pool named ``name``."""
     pool = session.history.latest(kind, name)
     # By owner and not by label, because the check of machine objects judges the labels.
     uid = pool["metadata"]["uid"] if pool else ""
@@ -153,7 +153,7 @@ def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
 
 
 def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[str]:
-    """Return the provider IDs in a kind's regular pool that another object also has."""
+    """Return the provider IDs in a kind's regular pool that belong to another object as well."""
     own = {
         each["metadata"]["name"] for each in find_machine_objects(session, kind, main_name(kind))
     }

@@ -1,6 +1,6 @@
 """Check that another manager can take over, after a crash or after `clusterctl move`.
 
-In both cases the status of objects may be lost, but their machines must not be.
+In both cases an object's status may be lost, but its machines must not be.
 """
 
 from __future__ import annotations

@@ -82,10 +82,10 @@ _CONTROL = "main-control"
 
 
 def ensure_main_cluster(session: Session) -> JSON:
-    """Return the infrastructure cluster of the regular cluster once it is provisioned.
+    """Return the regular cluster's infrastructure cluster once it is provisioned.
 
-    The first call creates it.  Raises Violated if it is not provisioned in time, and Skipped in
-    later calls.
+    The first call creates it and raises Violated if it is not provisioned in time; later calls then
+    raise Skipped.
     """
     ensure_ownerless(session)
 
@@ -98,10 +98,10 @@ def ensure_main_cluster(session: Session) -> JSON:
 
 
 def ensure_main_machine(session: Session) -> JSON:
-    """Return the control plane machine of the regular cluster once it is provisioned.
+    """Return the regular cluster's control plane machine once it is provisioned.
 
-    The first call creates it.  Raises Violated if it is not provisioned in time, and Skipped in
-    later calls.
+    The first call creates it and raises Violated if it is not provisioned in time; later calls then
+    raise Skipped.
     """
     ensure_main_cluster(session)
 
@@ -214,7 +214,7 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 def check_conditions(session: Session, kind: str, name: str) -> None:
-    """Raise Violated if a condition violates the contract in any recorded state of an object."""
+    """Raise Violated if a condition in any recorded state of an object violates the contract."""
     for state in session.history.states(kind, name):
         for each in (state.get("status") or {}).get("conditions") or []:
             for problem in _problems(each, session.contract, state):

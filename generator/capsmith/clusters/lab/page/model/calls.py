@@ -1,4 +1,4 @@
-"""The calls of author code and the waits of each object, from a manager's log records."""
+"""Calls to author code, and each object's waits, read from a manager's log records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INTERRUPTED = "the manager ended"
 
 @dataclass
 class AuthorCall:
-    """A call of a reconciler method that the author wrote."""
+    """A call to a reconciler method that the author wrote."""
 
     method: str
     begin: float
@@ -37,12 +37,12 @@ class AuthorCall:
     error: str = ""
     """Message of the exception, without secrets; empty if there was none."""
     requeue: float | None = None
-    """Seconds until the next reconcile; None if only a change causes one, or if it is unknown."""
+    """Seconds until the next reconcile; None if only a change triggers one, or if it is unknown."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """The reason why an object began to wait."""
+    """The reason why an object started waiting."""
 
     begin: float
     reason: str
@@ -51,7 +51,7 @@ class Wait:
 
 @dataclass
 class ObjectHistory:
-    """The latest calls and waits of one object."""
+    """An object's latest calls and waits."""
 
     calls: deque[AuthorCall] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))
     waits: deque[Wait] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))
@@ -59,7 +59,7 @@ class ObjectHistory:
 
 
 class CallHistory:
-    """Histories by kind and key, read from the lines of managers' logs.
+    """Histories by kind and key, built from the lines in managers' logs.
 
     Not thread-safe: callers must hold a lock.
     """
@@ -69,11 +69,11 @@ class CallHistory:
         self._revision = 0
 
     def find(self, kind: str, key: str) -> ObjectHistory | None:
-        """Return the history of an object, or None. ``key`` has the form ``namespace/name``."""
+        """Return an object's history, or None. ``key`` has the form ``namespace/name``."""
         return self._objects.get((kind, key))
 
     def read(self, lines: Iterable[str]) -> None:
-        """Add the records in new lines of one log, which must be in order."""
+        """Add the records in a log's new lines, which must be passed in order."""
         for line in lines:
             record = _parse(line)
             if record is not None:

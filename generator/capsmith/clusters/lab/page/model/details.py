@@ -1,4 +1,4 @@
-"""One object in detail: conditions, owners, YAML, difference from its last version, events."""
+"""One object in detail: conditions, owners, YAML, changes since its last version, events."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def format_yaml(obj: JSON) -> str:
 
 
 def diff_versions(before: JSON | None, now: JSON) -> list[str]:
-    """Return the lines that changed between two versions of an object, with their context.
+    """Return the lines that changed between two versions of an object, with context lines.
 
     Lines start with ``+``, ``-``, ``@@`` or a space.  Returns an empty list if ``before`` is None,
     or if no visible part has changed.

@@ -1,4 +1,4 @@
-"""Log lines of all components: the object that a line is about, and its severity."""
+"""All components' log lines: the object that a line is about, and its severity."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _LEVELS = {"E": "error", "F": "error", "C": "error", "W": "warning"}
 
 @dataclass(frozen=True)
 class LogFilter:
-    """Selection of the log lines to show, by component and by object."""
+    """Selects the log lines to show, by component and by object."""
 
     component: str = ""
-    """Name of the only component to show; empty for all except the Kubernetes servers."""
+    """Name of the only component to show; empty for all except Kubernetes' own servers."""
     name: str = ""
-    """Name of an object that lines must mention; empty for all lines."""
+    """Name of an object that lines must mention; empty to select all lines."""
 
     def select(self, component: str, lines: list[str], *, is_shown: bool = False) -> list[str]:
-        """Return the lines of a component that the filter selects.
+        """Return the lines of a component's log that the filter selects.
 
-        A line of a traceback is selected together with the line before it. ``is_shown`` is whether
-        the line before the first one was selected.
+        A traceback's lines are selected if the line before them is. ``is_shown`` is whether the
+        line before the first one was selected.
         """
         if component != self.component and (self.component or _SERVERS.fullmatch(component)):
             return []
@@ -57,9 +57,10 @@ class LogFilter:
 
 
 def is_about(line: str, name: str) -> bool:
-    """Return whether a line contains ``name``, but not merely as part of a longer name.
+    """Return whether a line contains ``name``, and not just as part of a longer name.
 
-    Both log formats of managers, and klog, put names between quotes, slashes, ``=`` and spaces.
+    In both of the managers' log formats and in klog's, names are delimited by quotes, slashes,
+    ``=`` and spaces.
     """
     if name not in line:  # cheap: most lines are about something else
         return False
@@ -67,7 +68,7 @@ def is_about(line: str, name: str) -> bool:
 
 
 def get_level(line: str) -> str:
-    """Return the severity of a log line: ``error``, ``warning``, or empty for any other."""
+    """Return a log line's severity: ``error``, ``warning``, or an empty string for any other."""
     match = _LEVEL.search(line[:200])
     if match is None:
         return ""
@@ -94,9 +95,9 @@ def get_time(line: str, now: datetime) -> float | None:
 
 
 def merge_lines(logs: list[tuple[str, list[str]]], now: datetime) -> list[tuple[str, str]]:
-    """Return the lines of all components ordered by time, each with its component.
+    """Return all components' lines ordered by time, as tuples (component, line).
 
-    The lines of one component keep their order.  A line without a time stays after the line before
+    Lines from the same component stay in order.  A line without a time stays after the line before
     it, and comes first if there is none.  ``now`` is described at :func:`get_time`.
     """
     timed = [each for name, lines in logs for each in _add_times(name, lines, now)]

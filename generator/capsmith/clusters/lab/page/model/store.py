@@ -1,4 +1,4 @@
-"""The watched objects of a management cluster, each with its previous version."""
+"""A management cluster's watched objects, each with its previous version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_EARLY = 10_000
 
 
 class ObjectKey(NamedTuple):
-    """The identity of an object, independent of the API version in which it is read."""
+    """An object's identity, independent of the API version in which it is read."""
 
     group: str
     kind: str
@@ -32,7 +32,7 @@ class ObjectKey(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Return the key as one string, for URLs and as the id of a row."""
+        """Return the key as one string, for use in URLs and as a row id."""
         return "/".join(self)
 
 
@@ -46,7 +46,7 @@ class StoredObject:
     """The object before its last change; None if the page has seen only one version."""
     summary: Summary
     revision: int
-    """Number that grows with each change of the object and each of its events."""
+    """Number that grows with each change to the object and with each of its events."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class ServedType:
     group: str
     kind: str
     version: str
-    """Version in which the page reads objects."""
+    """Version in which the page reads the objects."""
     stored: str
     """Version in which new objects are stored; empty if the CRDs cannot be read."""
     contracts: tuple[str, ...] = ()
-    """Contract labels of the CRD, such as ``v1beta2: v1alpha1``."""
+    """The CRD's contract labels, such as ``v1beta2: v1alpha1``."""
 
 
 class SimulatedServer(NamedTuple):
@@ -70,7 +70,7 @@ class SimulatedServer(NamedTuple):
     name: str
     provider_id: str
     file: str = ""
-    """Name of the server's file; empty if it does not exist."""
+    """Name of the server's file; empty if the file does not exist."""
 
 
 class ObjectStore:
@@ -105,7 +105,7 @@ class ObjectStore:
     def apply(self, obj: JSON) -> None:
         """Add an object, or replace it and keep its former state as the previous version.
 
-        An object with another uid replaces the former one without a previous version.
+        If an object with another uid is replaced, there is no previous version.
         """
         key, former = get_key(obj), self._objects.get(get_key(obj))
         if former is not None and _version(former.data) == _version(obj):
@@ -124,7 +124,7 @@ class ObjectStore:
             self._events[_uid(obj)] = self._early.pop(_uid(obj))
 
     def remove(self, key: ObjectKey) -> None:
-        """Remove an object. A missing object is not an error."""
+        """Remove an object. It is not an error if the object is missing."""
         former = self._objects.pop(key, None)
         if former is not None:
             self.revision += 1
@@ -164,7 +164,7 @@ class ObjectStore:
             self.problems[source] = message
 
     def set_progress(self, source: str, progress: tuple[int, int] | None) -> None:
-        """Record how much of a source's list has been read, or None when the list is complete."""
+        """Record how much of a source's list has been read. None means that it is complete."""
         if self.progress.get(source) == progress:
             return
         self.revision += 1
@@ -173,7 +173,7 @@ class ObjectStore:
             self.progress[source] = progress
 
     def set_servers(self, servers: tuple[SimulatedServer, ...] | None) -> None:
-        """Replace the servers of the simulated cloud; None if there is no such cloud."""
+        """Replace the simulated cloud's servers. None means that there is no simulated cloud."""
         if servers != self.servers:
             self.revision += 1
             self.servers = servers
@@ -189,13 +189,13 @@ class ObjectStore:
         return self._objects[key] if key is not None else None
 
     def list_events(self, found: StoredObject) -> list[JSON]:
-        """Return an object's Kubernetes events, starting with the latest."""
+        """Return an object's Kubernetes events, latest first."""
         events = self._events.get(_uid(found.data), {}).values()
         return sorted(events, key=get_event_time, reverse=True)
 
 
 def get_key(obj: JSON) -> ObjectKey:
-    """Return the key of an object."""
+    """Return an object's key."""
     metadata = get_mapping(obj.get("metadata"))
     group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
     return ObjectKey(
@@ -207,7 +207,7 @@ def get_key(obj: JSON) -> ObjectKey:
 
 
 def get_event_time(event: JSON) -> str:
-    """Return the time at which a Kubernetes event was last seen; empty if it is unknown."""
+    """Return when a Kubernetes event was last seen; empty if unknown."""
     series = get_mapping(event.get("series")).get("lastObservedTime")
     return str(
         series
@@ -226,13 +226,13 @@ def _keep_event(events: dict[str, JSON], event: JSON) -> None:
 
 
 def list_owners(obj: JSON) -> list[JSON]:
-    """Return the owner references of an object, starting with the controller's."""
+    """Return an object's owner references, the controller's first."""
     owners = map(get_mapping, get_sequence(get_mapping(obj.get("metadata")).get("ownerReferences")))
     return sorted(owners, key=lambda owner: not owner.get("controller"))
 
 
 def list_references(found: StoredObject) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield the key of each object that a core object refers to, with the role of the reference."""
+    """Yield (key, role) for each object that a core object refers to."""
     if found.key.group != _CORE or found.key.kind not in ("Cluster", "Machine", "MachinePool"):
         return
     spec = get_mapping(found.data.get("spec"))

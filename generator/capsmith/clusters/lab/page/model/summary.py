@@ -1,4 +1,4 @@
-"""Summarize an object: its state in a few words, and what it waits for."""
+"""Summarize an object: its state in a few words, and what it is waiting for."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Summary:
     tone: str
     """``ok``, ``waiting``, ``failed``, ``deleting`` or ``neutral``."""
     waiting: str
-    """What the object waits for, with secrets hidden; empty if it waits for nothing."""
+    """What the object is waiting for, with secrets hidden; empty if nothing."""
     is_paused: bool
 
 
 def summarize(obj: Mapping[str, Any]) -> Summary:
-    """Return the summary of an object of any kind."""
+    """Return a summary for an object of any kind."""
     conditions = select_current(list_conditions(obj))
     paused = _is_paused(obj, conditions)
     if get_mapping(obj.get("metadata")).get("deletionTimestamp"):

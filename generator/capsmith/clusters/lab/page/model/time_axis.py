@@ -30,20 +30,20 @@ _STEPS = {
 
 @dataclass(frozen=True)
 class Span:
-    """A period on the time axis, such as a wait or a call of author code."""
+    """A period on the time axis, such as a wait or a call to author code."""
 
     object: str
-    """Kind and name of the object that the time belongs to."""
+    """Kind and name of the object that the period belongs to."""
     who: str
     what: str
     begin: float
     """Start, in seconds since the epoch."""
     seconds: float | None
-    """Duration in seconds; None if the part has not ended."""
+    """Duration in seconds; None if the period has not ended."""
 
 
 def describe_time(store: ObjectStore, history: CallHistory, found: StoredObject) -> JSON:
-    """Return the time axis of an object and the objects it refers to, with author calls."""
+    """Return the time axis for an object and the objects it refers to, with author calls."""
     spans: list[Span] = []
     calls: list[JSON] = []
     for each in (found, *find_referenced(store, found)):

@@ -1,4 +1,4 @@
-"""The tree of objects as in ``clusterctl describe``, with equal siblings combined into one row."""
+"""The object tree, as in ``clusterctl describe``, with similar siblings combined into one row."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TreeRow:
     kind: str
     name: str
     role: str
-    """Role of the object for its parent, such as ``Bootstrap``; empty if it has none."""
+    """The object's role for its parent, such as ``Bootstrap``; empty if it has none."""
     state: str
     tone: str
     waiting: str
@@ -74,7 +74,7 @@ class _Node:
 
 
 class TreeBuilder:
-    """Builds the rows of the object tree that a query selects."""
+    """Builds the rows of the object tree that match a query."""
 
     def __init__(self, store: ObjectStore, query: TreeQuery) -> None:
         self._store = store
@@ -293,7 +293,7 @@ def _virtual(
 def compare_rows(before: list[TreeRow], now: list[TreeRow]) -> JSON:
     """Return the differences between two trees as JSON data; empty if there are none.
 
-    ``rows`` holds the new and changed rows, and ``order`` the ids of all rows if that changed.
+    ``rows`` holds the new and changed rows, and ``order`` the ids of all rows if the order changed.
     """
     known = {row.id: row for row in before}
     changed = [row.to_data() for row in now if known.get(row.id) != row]
@@ -305,7 +305,7 @@ def compare_rows(before: list[TreeRow], now: list[TreeRow]) -> JSON:
 
 
 def build_tree(store: ObjectStore, query: TreeQuery) -> list[TreeRow]:
-    """Return the rows of the tree that a query selects."""
+    """Return the rows of the tree that match a query."""
     return TreeBuilder(store, query).build()
 
 
