@@ -281,7 +281,7 @@ class ReferencesFile(FileModel):
 class ChangeEntry(FileModel):
     """A difference between two contract versions.
 
-    ``path`` replaces ``old`` and ``new`` if they are equal.
+    If the old and the new path are the same, ``path`` is set instead of ``old`` and ``new``.
     """
 
     where: Annotated[Where, _AS_TEXT] = Where.OBJECT

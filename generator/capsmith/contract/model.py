@@ -383,7 +383,7 @@ class SupportEnd(NamedTuple):
 
     @property
     def last(self) -> str:
-        """Return core's last minor release that still supports the contract version."""
+        """Return the last minor release of core that supports the contract version."""
         return _shifted(self.core, -1)
 
     def __str__(self) -> str:

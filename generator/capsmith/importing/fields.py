@@ -44,7 +44,7 @@ def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def convert_field(schema: Mapping[str, Any], required: bool = False) -> Field:
-    """Convert a schema to a field, as a shorthand such as ``string[]!`` if possible."""
+    """Convert a schema to a field, using a shorthand such as ``string[]!`` where possible."""
     found = _schema(schema)
     short = _shorthand(found)
     if short:

@@ -33,7 +33,7 @@ _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 
 
 def find_instance_status(described: KindSpec) -> Mapping[str, FieldLike] | None:
-    """Return the author's status fields for a pool's machines; None if there are none."""
+    """Return the status fields declared for each machine of a pool, or None if there are none."""
     found: Mapping[str, FieldLike] | None = getattr(described, "instance_status", None)
     return found
 

@@ -409,7 +409,7 @@ class Component(NamedTuple):
         return next((each for each in templates if each.kind == f"{kind.kind}Template"), None)
 
     def find_pool_machine(self, pool: Resource) -> Resource:
-        """Return the infrastructure machine kind that a pool creates if it has Machines (MP-07)."""
+        """Return the kind of the machines that a pool with Machines creates (MP-07)."""
         return next(m for m in self.role(Role.INFRA_MACHINE) if m.kind == pool.machine_kind)
 
     def list_shared_fields(self, pool: Resource) -> tuple[str, ...]:

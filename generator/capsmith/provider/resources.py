@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractFields | None:
-    """Convert the key `contractFields` in `provider.yaml`; return None if the key is missing."""
+    """Convert the `contractFields` of a kind in `provider.yaml`; return None if it has none."""
     if written is None:
         return None
     exact = bool(written.exact)

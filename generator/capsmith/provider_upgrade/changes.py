@@ -68,9 +68,9 @@ def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]
 
 
 def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
-    """Return the changes to one kind's fields, in the order of ``schemas/upgrades``.
+    """Return the changes to one kind's fields, in the order given in ``schemas/upgrades``.
 
-    Raises KeyError if no data describes the step.
+    Raises KeyError if there is no data for the step.
     """
     old, new = (_schema(resource, contract) for contract in (step.old, step.new))
     upgrade = step.new.upgrades[step.old.version]
@@ -101,7 +101,7 @@ def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
 
 
 def format_paths(change: FieldChange) -> str:
-    """Return a changed field's path or paths: ``spec.rolloutAfter -> spec.rollout.after``."""
+    """Return a changed field's path, or both paths if they differ, as ``old -> new``."""
     paths = dict.fromkeys(path for path in (change.old, change.new) if path)
     return " -> ".join(paths)
 

@@ -50,7 +50,7 @@ class KustomizeOutput(NamedTuple):
 
 
 def find_kustomize() -> tuple[str, ...] | None:
-    """Return the command to append a folder to, or None if kustomize is not on PATH."""
+    """Return the build command without its folder, or None if kustomize is not on PATH."""
     for program, command in _PROGRAMS:
         path = shutil.which(program)
         if path is not None:

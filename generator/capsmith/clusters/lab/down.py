@@ -64,9 +64,9 @@ _STEP_SECONDS = 0.1
 
 
 def end_lab(lab: LabFolder) -> None:
-    """End a lab and remove its files, even after a crash.
+    """Shut down a lab and remove its files, even after a crash.
 
-    Raises Refused if the lab's processes cannot be ended.
+    Raises Refused if the lab's processes cannot be stopped.
     """
     run, state = read_run(lab.run_state), read_lab(lab.state)
     _end(lab.page_lock, None)

@@ -27,7 +27,7 @@ _CORE = "cluster-api"
 
 
 class ExistingCluster:
-    """The user's own cluster, which can host a provider. Starts no processes."""
+    """The user's own cluster, used to host a provider; no processes are started for it."""
 
     def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
         """Use the cluster that the kubeconfig in the lab's folder refers to.

@@ -78,7 +78,7 @@ def require_host() -> None:
 
 
 def read_facts() -> HostFacts:
-    """Determine the properties of this computer."""
+    """Return what this computer has for a node: privileges, file systems, cgroups and tools."""
     is_root = os.geteuid() == 0
     return HostFacts(
         is_root=is_root,

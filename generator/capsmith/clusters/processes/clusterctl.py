@@ -67,8 +67,8 @@ class Clusterctl:
     ) -> None:
         """Install another provider in a cluster that already has core.
 
-        ``types`` are the provider types to install; the default is infrastructure.  Before each
-        call, wait with `Connection.wait_clusterctl`.  `is_awaited` is described at :meth:`init`.
+        ``types`` are the provider types to install; the default is infrastructure.  Call
+        `Connection.wait_clusterctl` first.  For ``is_awaited``, see :meth:`init`.
         """
         flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
         if is_awaited:

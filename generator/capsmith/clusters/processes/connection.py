@@ -37,9 +37,10 @@ class Connection:
         raise NotImplementedError
 
     def wait_core_permitted(self) -> None:
-        """Wait until the API server grants core's permissions.
+        """Wait until core's RBAC permissions take effect.
 
-        If core started earlier, its informers would be refused and would back off for many seconds.
+        If core started earlier, its informers would be denied access and would back off for a long
+        time.
         """
         self.wait_permitted(CORE_USER, list(self.provider_resources()))
 

@@ -42,7 +42,7 @@ class Aggregation:
 
 @check("aggregate-role", Aggregation)
 def check_aggregate_role(context: Context, params: Aggregation) -> Iterator[Violation]:
-    """RB-01, RB-02, ER-04: A ClusterRole gives another manager access to the group."""
+    """RB-01, RB-02, ER-04: An aggregated ClusterRole covers the API group of each CRD."""
     if not context.bundle.installs:
         return
     roles = find_aggregated(context.bundle, params.label)

@@ -40,7 +40,7 @@ def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation
 
 @check("crd-definition", Values, is_shared=True)
 def check_crd_definition(context: Context, params: Values) -> Iterator[Violation]:
-    """CRD-26: The API server accepts the CRD, apart from its schemas."""
+    """CRD-26: The API server accepts the CRD; its schemas are checked separately."""
     for manifest in _manifests(context):
         for fault in _undecodable(manifest) or find_definition_faults(manifest.document, params):
             yield Violation(manifest, f"{manifest}: {fault.message}", path=fault.path)

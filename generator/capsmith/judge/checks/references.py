@@ -51,7 +51,7 @@ class Client(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name of the Service."""
+        """Return the name of the Service that the configuration refers to, or an empty string."""
         return text_of(self.service, "name")
 
 

@@ -95,7 +95,10 @@ Core then removes the taint (BC-14).
 
 
 def is_updating_in_place(obj: Object) -> bool:
-    """Return whether the machine is being updated in place, so its data must not change (BC-15)."""
+    """Return whether the machine is being updated in place.
+
+    If it is, its bootstrap data must not change (BC-15).
+    """
     return UPDATE_IN_PROGRESS_ANNOTATION in metadata.annotations(obj)
 
 

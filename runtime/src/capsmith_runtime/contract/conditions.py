@@ -48,7 +48,7 @@ def merge_old_shape(
 ) -> list[dict[str, Any]]:
     """Return ``existing`` with the ``wanted`` conditions merged in, in the v1beta1 format (ST-02).
 
-    ``now`` is a time in RFC 3339. A severity is written only for conditions that are False.
+    ``now`` is an RFC 3339 timestamp. A severity is written only for conditions that are False.
     """
     fresh = {}
     for condition in wanted:

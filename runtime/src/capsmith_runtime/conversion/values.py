@@ -109,7 +109,7 @@ _OLD_MESSAGE: Final = 10240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueContext:
-    """Data about the object and the cluster that single values' conversions need."""
+    """Data about the object and the cluster that the conversion of a single value needs."""
 
     status: Data
     """The status of the same object."""

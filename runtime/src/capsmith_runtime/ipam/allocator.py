@@ -123,7 +123,7 @@ _PAGE = 500
 
 
 class LiveAddressList:
-    """Adds to the index the IPAddresses that are on the API server but not yet in the cache."""
+    """Adds IPAddresses that the API server has, but the cache does not have yet, to the index."""
 
     def __init__(
         self,

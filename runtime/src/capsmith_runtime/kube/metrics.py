@@ -288,7 +288,7 @@ class FieldMetrics(Collector):
     """Function that returns the host of the API server."""
 
     def collect(self) -> Iterable[Metric]:
-        """Return the derived metrics for controllers; there are none for webhooks."""
+        """Return the derived metrics; those with a controller label exclude webhooks."""
         controllers = {
             sample.labels["controller"]
             for family in self.limits.collect()

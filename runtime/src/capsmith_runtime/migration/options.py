@@ -29,7 +29,7 @@ class MigrationOptions:
 
 
 class MigrationFlags:
-    """The migration flag, for :mod:`capsmith_runtime.options`."""
+    """Defines the command-line flag that skips phases of the migration of stored objects."""
 
     name = "migration"
 

@@ -377,7 +377,7 @@ def _copy(error: BaseException | None, retry_after: float) -> SessionError:
 
 
 class SharedSessions:
-    """Sessions and rate limits of all kinds with the same session factory, or without one."""
+    """Sessions and rate limits shared by all kinds that have the same session factory, or none."""
 
     def __init__(self, pool: SessionPool | None, rate: Rate) -> None:
         self.pool = pool

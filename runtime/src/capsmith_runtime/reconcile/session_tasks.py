@@ -161,7 +161,7 @@ class PeriodicCheck(ABC):
 
     @abstractmethod
     def report(self, problem: str | None) -> None:
-        """Handle the result of one call: the problem, or None if there was no exception."""
+        """Process the result of one call: a description of the problem, or None for success."""
 
     async def run(self) -> None:
         """Call the function every 10 seconds until cancelled."""

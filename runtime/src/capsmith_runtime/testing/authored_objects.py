@@ -41,9 +41,9 @@ def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> I
 
 
 def authored_objects(repository: Path, folders: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield the objects in samples and templates; variables have their default values.
+    """Yield the objects in samples and templates, with variables replaced by their defaults.
 
-    Raises yaml.YAMLError for a file that is not YAML.
+    Raises yaml.YAMLError for a file that is not valid YAML.
     """
     for folder in folders:
         for file in sorted((repository / folder).rglob("*.yaml")):

@@ -51,7 +51,7 @@ class ClusterWatch:
         self._spawn("the kinds", self._watch_types)
 
     def stop(self) -> None:
-        """End all watches and wait for their threads, but not for threads that get no response."""
+        """Stop all watches and join their threads, except those still waiting for a response."""
         self._ending.set()
         deadline = time.monotonic() + _STOP_SECONDS
         while self._threads and time.monotonic() < deadline:

@@ -37,7 +37,8 @@ Spec = TypeVar("Spec")
 def admission_object(spec: Spec, name: str = "object", **changes: Any) -> AdmissionObject[Spec]:
     """Create an object with a typed spec; ``changes`` replace its other fields.
 
-    ``cluster`` is its Cluster, None by default, and ``client`` reads nothing unless it is set.
+    ``changes`` may also set ``cluster``, the object's Cluster, which is None by default, and
+    ``client``, which by default raises an error for each read.
     """
     if "cluster" in changes:
         changes["_cluster"] = changes.pop("cluster")

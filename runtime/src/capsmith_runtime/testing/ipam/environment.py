@@ -141,7 +141,7 @@ class IPAMEnvironment(TestEnvironment):
         return bool((status.get("addressRef") or {}).get("name"))
 
     async def gets(self, key: NamespacedName) -> str:
-        """Wait until a claim has an address, and return it; the test fails if it gets none."""
+        """Wait for a claim's address and return it; the test fails if the claim gets none."""
         await self.eventually(f"{key} has an address", lambda: self.has_address(key))
         address = self.address(key)
         assert address is not None

@@ -132,7 +132,7 @@ class TestAdmissionValidation(AdmissionConformance):
 
 
 class TestAdmissionDefaulting(AdmissionConformance):
-    """Defaults are the same for each call, and a second call adds nothing."""
+    """Defaulting is deterministic and idempotent."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:

@@ -61,9 +61,9 @@ class TestHealthChecks(_HealthConformance):
     def test_a_new_manager_is_alive_and_ready(
         self, case: HealthCase, infrastructure: object
     ) -> None:
-        """Both checks of a new manager succeed while nothing is wrong.
+        """Both checks succeed for a new, healthy manager.
 
-        A liveness check that has never succeeded has no effect.
+        A liveness check is ignored until it has succeeded once.
         """
         checks = case.factory.checks()
         _call(checks.livez)

@@ -192,7 +192,7 @@ class TestInfraMachine(InfrastructureConformance):
 
 
 def check_requests(env: InfrastructureEnvironment, key: NamespacedName) -> list[str]:
-    """Return the requests that wrote a machine; fail the test if they exceed the limit."""
+    """Return the write requests for a machine; fail the test if there are more than the limit."""
     kind, limit = env.machine_kind.resource, limits().machine_requests
     written = env.api.written(kind.kind, key)
     has_account = read_recorded(env.core.infra_machine(key), kind.group) is not None
