@@ -6,14 +6,13 @@ each of the processes that start at the same time.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import py_compile
 import shutil
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from tests.run_folder import RUN_FOLDER
+from tests.run_folder import RUN_FOLDER, build_once
 
 RUNTIME = Path(__file__).parents[1] / "runtime" / "src"
 """The folder of the runtime, for repositories that depend on it as a package."""
@@ -27,7 +26,7 @@ def add_bytecode(vendor: Path) -> None:
     """
     if RUN_FOLDER not in os.environ:
         return
-    compiled = _compile_once(Path(os.environ[RUN_FOLDER]) / "bytecode")
+    compiled = build_once(Path(os.environ[RUN_FOLDER]) / "bytecode", _compile)
     for path in vendor.rglob("*.py"):
         known = compiled / path.relative_to(vendor).with_suffix(".pyc")
         target = Path(cache_from_source(str(path)))
@@ -39,17 +38,9 @@ def add_bytecode(vendor: Path) -> None:
             scratch.replace(target)
 
 
-def _compile_once(folder: Path) -> Path:
-    """Compile the runtime unless another process of the run has; return the folder."""
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.is_dir():
-            scratch = folder.with_suffix(".new")
-            shutil.rmtree(scratch, ignore_errors=True)
-            for path in RUNTIME.rglob("*.py"):
-                target = scratch / path.relative_to(RUNTIME).with_suffix(".pyc")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                mode = py_compile.PycInvalidationMode.CHECKED_HASH
-                py_compile.compile(str(path), str(target), doraise=True, invalidation_mode=mode)
-            scratch.rename(folder)
-    return folder
+def _compile(folder: Path) -> None:
+    mode = py_compile.PycInvalidationMode.CHECKED_HASH
+    for path in RUNTIME.rglob("*.py"):
+        target = folder / path.relative_to(RUNTIME).with_suffix(".pyc")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        py_compile.compile(str(path), str(target), doraise=True, invalidation_mode=mode)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from capsmith.commands.generate import generate
@@ -17,7 +17,7 @@ from capsmith.output.reference import AUTHOR_API_PATH
 from tests.golden.expected import expected_folder, is_copy, kept_folder
 from tests.golden.files import File, read
 from tests.repositories import add_authored_code, has_authored_code
-from tests.run_folder import RUN_FOLDER
+from tests.run_folder import RUN_FOLDER, build_once
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
@@ -82,16 +82,13 @@ def _generated_once(spec: Path) -> Path:
     shared = Path(os.environ[RUN_FOLDER])
     key = hashlib.sha256(f"{spec.parent.name} {spec.read_text(encoding='utf-8')}".encode())
     folder = shared / key.hexdigest()[:16]
-    with (shared / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.is_dir():
-            scratch = shared / f"{folder.name}.new"
-            shutil.rmtree(scratch, ignore_errors=True)
-            report = generate(spec, scratch)
-            assert report.exit_code == 0, report.findings
-            add_authored_code(spec.parent, scratch)
-            scratch.rename(folder)
-    return folder
+    return build_once(folder, partial(_generate, spec))
+
+
+def _generate(spec: Path, folder: Path) -> None:
+    report = generate(spec, folder)
+    assert report.exit_code == 0, report.findings
+    add_authored_code(spec.parent, folder)
 
 
 def compared(files: Mapping[str, File]) -> dict[str, File]:
