@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
@@ -70,14 +70,17 @@ class MachinePoolStatusWriter(Protocol):
         ...
 
 
-def list_reductions(facts: PoolFacts) -> tuple[PoolFacts, ...]:
-    """Return the complete facts, followed by copies with less and less display-only data (MP-06).
+def list_reductions(facts: PoolFacts) -> Iterator[PoolFacts]:
+    """Yield the complete facts, then copies with less and less display-only data (MP-06).
 
     The machines lose their addresses first, then also their conditions and own status fields.
     """
+    # A pool can have thousands of machines, and few pools need more than the first result.
+    yield facts
     short = [replace(instance, addresses=()) for instance in facts.instances]
+    yield replace(facts, instances=short)
     bare = [replace(instance, conditions=(), extra={}) for instance in short]
-    return facts, replace(facts, instances=short), replace(facts, instances=bare)
+    yield replace(facts, instances=bare)
 
 
 def is_storable(spec: Object, status: Object) -> bool:
