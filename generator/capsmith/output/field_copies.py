@@ -68,17 +68,17 @@ def list_function_copies(converted: ConvertedVersion) -> dict[str, FunctionCopie
     """Return what each conversion function's scaffold copies, keyed by function name."""
     version = {str(each.name): each for each in generate_version_module(converted).classes}
     stored = {str(each.name): each for each in generate_module(converted.resource).classes}
-    found = {}
+    copies = {}
     for typed, part in zip(converted.parts, converted.version.parts, strict=True):
         hub_fields = getattr(converted.resource, f"{part.part}_fields")
         spoke = _read_side(part.spoke, version, typed.pascal, str(converted.version.version.name))
         hub = _read_side(hub_fields, stored, typed.hub_type, _HUB)
         copied = _list_copied(typed, part, spoke, hub)
         if typed.to_hub:
-            found[f"{part.part}_to_hub"] = _fill(part, typed.hub_required, copied, spoke, hub)
+            copies[f"{part.part}_to_hub"] = _fill(part, typed.hub_required, copied, spoke, hub)
         if typed.from_hub:
-            found[f"{part.part}_from_hub"] = _fill(part, typed.spoke_required, copied, hub, spoke)
-    return found
+            copies[f"{part.part}_from_hub"] = _fill(part, typed.spoke_required, copied, hub, spoke)
+    return copies
 
 
 def _read_side(
@@ -157,35 +157,37 @@ def _can_copy_value(source: Schema, target: Schema, *, always: bool) -> bool:
         return False
     if target.get("type") == "array":
         return _can_copy_value(source.get("items", {}), target.get("items", {}), always=True)
-    wanted, found = target.get("properties") or {}, source.get("properties") or {}
-    return bool(wanted and found) and all(
-        _can_copy_property(source, target, name) for name in wanted
+    target_fields, source_fields = target.get("properties") or {}, source.get("properties") or {}
+    return bool(target_fields and source_fields) and all(
+        _can_copy_property(source, target, name) for name in target_fields
     )
 
 
 def _can_copy_property(source: Schema, target: Schema, name: str) -> bool:
-    wanted, found = target["properties"][name], source["properties"].get(name)
-    is_needed_here = name in target.get("required", ()) and "default" not in wanted
-    if found is None:
+    target_field, source_field = target["properties"][name], source["properties"].get(name)
+    is_needed_here = name in target.get("required", ()) and "default" not in target_field
+    if source_field is None:
         # The API server fills in a default, so that another value comes back.
-        return not is_needed_here and "default" not in wanted
-    if not has_same_type(found, wanted) and "default" in wanted:
+        return not is_needed_here and "default" not in target_field
+    if not has_same_type(source_field, target_field) and "default" in target_field:
         return False
-    always = name in source.get("required", ()) or "default" in found
+    always = name in source.get("required", ()) or "default" in source_field
     if is_needed_here:
-        return _can_copy_value(found, wanted, always=always)
-    return found.get("default") == wanted.get("default") and _has_no_other_defaults(found, wanted)
+        return _can_copy_value(source_field, target_field, always=always)
+    return source_field.get("default") == target_field.get("default") and _has_no_other_defaults(
+        source_field, target_field
+    )
 
 
 def _has_no_other_defaults(source: Schema, target: Schema) -> bool:
     """Return whether nothing inside an optional value gets a default in ``target`` only."""
-    wanted, found = target.get("properties") or {}, source.get("properties") or {}
+    target_fields, source_fields = target.get("properties") or {}, source.get("properties") or {}
     if target.get("type") == "array" == source.get("type"):
         return _has_no_other_defaults(source.get("items", {}), target.get("items", {}))
     return all(
-        schema.get("default") == found.get(name, {}).get("default")
-        and _has_no_other_defaults(found.get(name, {}), schema)
-        for name, schema in wanted.items()
+        schema.get("default") == source_fields.get(name, {}).get("default")
+        and _has_no_other_defaults(source_fields.get(name, {}), schema)
+        for name, schema in target_fields.items()
     )
 
 
