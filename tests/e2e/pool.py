@@ -137,6 +137,23 @@ class Pool:
             if event.action == "create" and event.what == "server" and _of(event.id, name)
         ]
 
+    def scale_elsewhere(self, autoscaler: str) -> None:
+        """Leave the number of machines to an autoscaler, and wait until the provider knows.
+
+        Another number in the same write is one that the provider must not scale to.  It replaces it
+        by the number of machines that exist, and no event but this write makes it do so.
+        """
+        created, machine_pool = self.created(), self.machine_pool()
+        replicas = machine_pool["spec"]["replicas"]
+        annotations = {"annotations": {ELSEWHERE: autoscaler}}
+        change = {"metadata": annotations, "spec": {"replicas": replicas + 1}}
+        self.scenario.client.patch(machine_pool, change)
+        eventually(
+            lambda: self.machine_pool()["spec"]["replicas"] == replicas,
+            what=f"{self.name} has its {replicas} replicas again",
+        )
+        assert self.created() == created, "the provider scaled the pool itself"
+
     def resize_group(self, size: int) -> None:
         """Resize the group of a pool without Machines, as the cloud's own autoscaler would."""
         folder = self.scenario.stack.cloud.folder / "groups"

@@ -127,7 +127,7 @@ def test_autoscaled_group(pool_scenario: Scenario) -> None:
     scenario, pool = pool_scenario, create_pool(pool_scenario, WHOLE)
     report, stack = scenario.stack.report, scenario.stack.name
     pool.scale_and_wait(WHOLE, 3)
-    pool.note({ELSEWHERE: "an-autoscaler"})
+    pool.scale_elsewhere("an-autoscaler")
     with report.phase(stack, "whole: an autoscaler elsewhere, 3 -> 6"):
         pool.resize_group(6)
         pool.wait(6)
@@ -139,8 +139,7 @@ def test_autoscaled_machines(pool_scenario: Scenario) -> None:
     """Proves: MP-17."""
     pool = create_pool(pool_scenario, MACHINES)
     pool.scale_and_wait(MACHINES, 3)
-    pool.note({ELSEWHERE: "an-autoscaler"})
-    pool.wait_quiet()
+    pool.scale_elsewhere("an-autoscaler")
     pool_scenario.client.delete(pool.machines()[0])
     pool.wait_all(MACHINES, 2)
     pool.note({ELSEWHERE: "false"})
