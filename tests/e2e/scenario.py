@@ -126,8 +126,31 @@ class Scenario:
         )
         self.client.patch(deployment, {"spec": {"replicas": replicas}})
 
-    def pause(self, paused: bool) -> None:
-        self.client.patch(self.cluster(), {"spec": {"paused": paused}})
+    def pause(self) -> None:
+        """Pause the cluster, and wait until core reports this of the Cluster and its Machines.
+
+        Their infrastructure objects do so too if the provider's contract has the condition.
+        Otherwise, what a test changes next could arrive before the pause: each kind has a watch of
+        its own.
+        """
+        self.client.patch(self.cluster(), {"spec": {"paused": True}})
+
+        def paused() -> bool:
+            machines = self.machines()
+            objects = [self.cluster(), *machines]
+            if self.stack.provider.contract == "v1beta2":
+                objects += [self.infrastructure_of(each) for each in machines]
+            for obj in objects:
+                found = current_condition(obj, "Paused")
+                if found is None or found["status"] != "True":
+                    raise NotYet(f"{obj['kind']} {obj['metadata']['name']}: {found}")
+            return True
+
+        eventually(paused, what=f"{self.name} paused")
+
+    def resume(self) -> None:
+        """End the pause of the cluster."""
+        self.client.patch(self.cluster(), {"spec": {"paused": False}})
 
     def delete(self, timeout: float = PATIENCE) -> None:
         """Delete the Cluster as a user does, and wait until core confirms that it is gone.
@@ -255,11 +278,18 @@ def condition(obj: JSON, kind: str) -> JSON | None:
     return next((each for each in conditions if each["type"] == kind), None)
 
 
+def current_condition(obj: JSON, kind: str) -> JSON | None:
+    """Return the condition of a type in the format of v1beta2; None if there is none.
+
+    Objects of API version v1beta1 have these conditions beside those of the old format.
+    """
+    beside = {"status": obj.get("status", {}).get("v1beta2", {})}
+    return condition(obj, kind) or condition(beside, kind)
+
+
 def _deletion(obj: JSON) -> str:
     """What core says of the deletion of one of its objects, for the message of a failure."""
-    # Core has it beside the old conditions where its API is v1beta1.
-    beside = {"status": obj.get("status", {}).get("v1beta2", {})}
-    found = condition(obj, "Deleting") or condition(beside, "Deleting") or {}
+    found = current_condition(obj, "Deleting") or {}
     return (
         f"{obj['kind']} {obj['metadata']['name']}: {found.get('message', 'no condition Deleting')}"
     )
@@ -326,7 +356,7 @@ def _clean_up(scenario: Scenario) -> None:
     client = scenario.client
     if client.find(scenario.core, "Cluster", scenario.name, scenario.namespace) is not None:
         with suppress(StaleError):  # it goes in this moment
-            scenario.pause(False)
+            scenario.resume()
         scenario.delete()
     if provider_objects(client, scenario.stack.provider.namespaced_crds):
         scenario.delete_classes()

@@ -52,11 +52,11 @@ def test_addon_of_a_paused_cluster(extended: Extended, extended_scenario: Scenar
     scenario, (_, site) = extended_scenario, extended
     lamp = _running_with_addon(scenario)
     site.managers["addon"].wait_leading()
-    scenario.pause(True)
+    scenario.pause()
     _label(scenario, None)
     scenario.client.delete(lamp)
     steadily(lambda: _installed(scenario), seconds=_QUIET_SECONDS)
-    scenario.pause(False)
+    scenario.resume()
     _wait_deleted(scenario, lamp)
     _wait_gone(scenario)
     scenario.delete()

@@ -93,8 +93,10 @@ def test_the_marked_member_goes_first(scenario: Scenario, whole: WholeStack) -> 
     scenario.wait_running(3, timeout=WHOLE_SECONDS)
     marked, *others = members(scenario)
     (held,) = eventually(lambda: _hooks(scenario, marked), what="the hook of the member")
-    foreign = {f"{_PRE_TERMINATE}test": "", _DELETE_FIRST: ""}
-    scenario.client.patch(marked, {"metadata": {"annotations": foreign}})
+    # Once its hook is back, the manager knows the mark too, and not only the new replicas.
+    annotations = {f"{_PRE_TERMINATE}test": "", _DELETE_FIRST: "", held: None}
+    scenario.client.patch(marked, {"metadata": {"annotations": annotations}})
+    eventually(lambda: held in _hooks(scenario, marked), what="the hook of the member is back")
     _patch(scenario, {"replicas": 2})
 
     def leaves() -> bool:

@@ -70,7 +70,7 @@ def test_kubeadm(scenario: Scenario, kubeadm: KubeadmStack) -> None:
     with report.phase(name, "kubeadm: violations are found"):
         _check_violations(scenario, documents)
     with report.phase(name, "kubeadm: delete"):
-        scenario.pause(False)
+        scenario.resume()
         delete_and_check(scenario)
     check_shown(kubeadm.provider, scenario.management, AuditedTest.KUBEADM)
 
@@ -132,7 +132,7 @@ def _let_delete_secrets(client: KubeClient) -> None:
 def _check_violations(scenario: Scenario, documents: list[JSON]) -> None:
     """Each check fails where the providers would have done what it forbids."""
     session = cluster_session(scenario, documents, "v1beta2", _SHORT_SECONDS)
-    scenario.pause(True)
+    scenario.pause()
     eventually(lambda: _is_paused(scenario), what="the control plane paused")
     session.start()
     try:
@@ -148,7 +148,7 @@ def _check_violations(scenario: Scenario, documents: list[JSON]) -> None:
 
 def _pause_holds(scenario: Scenario) -> None:
     """A paused control plane is left alone, whatever is asked of it."""
-    scenario.pause(True)
+    scenario.pause()
     eventually(lambda: _is_paused(scenario), what="the control plane paused")
     before = scenario.journal()
     scenario.client.patch(control_plane(scenario), {"spec": {"replicas": 2}})
@@ -158,7 +158,7 @@ def _pause_holds(scenario: Scenario) -> None:
         assert scenario.journal() == before
 
     steadily(untouched, seconds=_QUIET_SECONDS)
-    scenario.pause(False)
+    scenario.resume()
 
 
 def _is_paused(scenario: Scenario) -> bool:

@@ -14,7 +14,7 @@ from tests.e2e.access import check_shown
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.fakes.manifests import BOOTSTRAP_API, CONTROL_PLANE_API
 from tests.e2e.harness.cloud import Event
-from tests.e2e.scenario import Scenario, condition, wait_nothing_left
+from tests.e2e.scenario import Scenario, wait_nothing_left
 from tests.e2e.stack import Site
 
 _QUIET_SECONDS = 3.0
@@ -111,25 +111,18 @@ def _pause_protects(scenario: Scenario) -> None:
         if "cluster.x-k8s.io/control-plane" not in machine["metadata"]["labels"]
     )
     infrastructure = scenario.infrastructure_of(worker)
-    scenario.pause(True)
-    if scenario.stack.provider.contract == "v1beta2":
-        eventually(lambda: _is_paused(scenario, worker), what="Paused condition")
+    scenario.pause()
     before = scenario.journal()
     scenario.client.delete(worker)
     scenario.client.delete(infrastructure)
     steadily(lambda: _untouched(scenario, before), seconds=_QUIET_SECONDS)
-    scenario.pause(False)
+    scenario.resume()
     eventually(lambda: _replaced(scenario, worker), what="the deleted machine replaced")
     scenario.wait_running(2)
 
 
 def _untouched(scenario: Scenario, before: list[Event]) -> None:
     assert scenario.journal() == before
-
-
-def _is_paused(scenario: Scenario, machine: JSON) -> bool:
-    found = condition(scenario.infrastructure_of(machine), "Paused")
-    return found is not None and found["status"] == "True"
 
 
 def _replaced(scenario: Scenario, machine: JSON) -> bool:

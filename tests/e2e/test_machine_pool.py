@@ -184,7 +184,7 @@ def test_pause(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
     pool, (_, site) = create_pool(pool_scenario, MACHINES), pools
     pool.scale_and_wait(MACHINES, 2)
     site.wait_leading()
-    pool_scenario.pause(True)
+    pool_scenario.pause()
     if pool_scenario.stack.provider.contract == "v1beta2":
         eventually(pool.is_paused, what="the pause is told")
     pool.wait_quiet()
@@ -192,7 +192,7 @@ def test_pause(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
     pool.scale(4)
     pool_scenario.client.delete(pool.infrastructure())
     steadily(lambda: _untouched(pool_scenario, before), seconds=_QUIET_SECONDS)
-    pool_scenario.pause(False)
+    pool_scenario.resume()
     eventually(lambda: len(pool_scenario.servers()) == 1, what="the pool is gone")
 
 

@@ -298,12 +298,12 @@ def _control_plane_first(scenario: Scenario, whole: WholeStack) -> None:
 
 def _pause_protects(scenario: Scenario, whole: WholeStack) -> None:
     member = members(scenario)[0]
-    scenario.pause(True)
+    scenario.pause()
     before = scenario.journal()
     scenario.client.delete(member)
     crash(whole.site, within=1.0)
     whole.site.wait_leading()
     steadily(lambda: untouched(scenario, before), seconds=_QUIET_SECONDS)
-    scenario.pause(False)
+    scenario.resume()
     wait_replaced(scenario, member)
     scenario.wait_running(4, timeout=WHOLE_SECONDS)
