@@ -77,6 +77,7 @@ def _checked(_context: click.Context, parameter: click.Parameter, value: str) ->
 )
 @click.option("--partial", is_flag=True, help="Exit with 0 even if something cannot be expressed.")
 @click.option("--check", is_flag=True, help="Compare with an existing file; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would be lost; write nothing.")
 @format_option()
 @handle_exit
 def import_(
@@ -87,6 +88,7 @@ def import_(
     roles: dict[str, str],
     partial: bool,
     check: bool,
+    dry_run: bool,
     format_: str,
 ) -> int:
     """Write a provider.yaml from which capsmith generates the CRDs in PATH.
@@ -98,7 +100,9 @@ def import_(
     from capsmith.commands.import_crds import ImportOptions, check_provider, import_provider
     from capsmith.console import Console
 
-    options = ImportOptions(name, repository, roles, partial)
+    if check and dry_run:
+        raise click.UsageError("--check and --dry-run exclude each other.")
+    options = ImportOptions(name, repository, roles, partial, dry_run)
     run = check_provider if check else import_provider
     console = Console(format_)
     with console.show_working("Reading CRDs"):

@@ -10,7 +10,7 @@ from capsmith.commands.load import load, load_contracts, load_text
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.author_code import find_author_code
-from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
+from capsmith.importing.importer import Imported, ImportedCrd, compare_provider, import_crds
 from capsmith.importing.outline import find_provider_name, guess_provider_name
 from capsmith.importing.report import collect_facts, find_malformed, report_differences, summarize
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
@@ -35,6 +35,8 @@ class ImportOptions(NamedTuple):
     """Roles by kind, for kinds whose names suggest the wrong role."""
     partial: bool = False
     """Whether to accept that provider.yaml cannot express everything in the CRDs."""
+    dry_run: bool = False
+    """Whether to report only, and write nothing."""
 
 
 class ImportResult(NamedTuple):
@@ -48,8 +50,9 @@ class ImportResult(NamedTuple):
 def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions) -> ImportResult:
     """Write a provider.yaml that describes the CRDs in ``paths`` to ``output``.
 
-    An existing file is never replaced.  Raises UnreadableInput if a file cannot be read, Refused if
-    ``output`` exists, and DiskError if the write fails.
+    Everything is decided before the file is written, and an existing file is never replaced.
+    Raises UnreadableInput if a file cannot be read, Refused if ``output`` exists, and DiskError if
+    the write fails.
     """
     sources, manifests, found = _read(paths, options)
     if not sources:
@@ -57,28 +60,33 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     names = _choose_names(sources, manifests, output, options, found)
     contracts = {contract.version: contract for contract in load_contracts()}
     imported = import_crds(sources, _select_metadata(manifests), names, contracts)
-    _write(output, imported.text)
-    found += [
-        Finding(
+    found += _report_import(imported, output, options)
+    if not options.dry_run:
+        _write(output, imported.text)
+    return _result(found, imported.crds)
+
+
+def _report_import(imported: Imported, output: Path, options: ImportOptions) -> Iterator[Finding]:
+    """Yield what the CRDs lose, and what their author must correct or write."""
+    for series, contract in imported.corrected.items():
+        yield Finding(
             "import-series",
             f"metadata.yaml has {contract} for {series}, but no label of the CRDs names it",
             Location(str(output)),
             Severity.WARNING,
             "Correct `releases` in the file if the CRDs follow that contract.",
         )
-        for series, contract in imported.corrected.items()
-    ]
-    findings = [*found, *report_differences(imported.crds, imported.refusals)]
-    # Additions need no action by the author, and every provider has dozens of them; --check lists
-    # them.
-    kept = [each for each in findings if each.id != "import-added"]
-    if options.partial:
-        kept = [_tolerated(each) for each in kept]
+    for each in report_differences(imported.crds, imported.refusals):
+        # Additions need no action by the author, and every provider has dozens of them; --check
+        # lists them.
+        if each.id != "import-added":
+            yield _tolerated(each) if options.partial else each
     loaded = load_text(imported.text, str(output))
-    kept += [each for each in loaded.findings if each.severity is Severity.ERROR]
-    if loaded.provider is not None:
-        kept += find_author_code(loaded.provider, Location(str(output)))
-    return _result(kept, imported.crds)
+    yield from (each for each in loaded.findings if each.severity is Severity.ERROR)
+    if loaded.provider is not None and loaded.document is not None:
+        paths = {each.crd.kind: each.path for each in imported.crds}
+        key = loaded.document.key
+        yield from find_author_code(loaded.provider, lambda kind: key(paths.get(kind, ())))
 
 
 def _choose_names(

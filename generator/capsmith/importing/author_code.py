@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from capsmith.findings import Finding, Location, Severity
+from capsmith.output.crd import build_spec_schema
 from capsmith.output.field_copies import list_function_copies
 from capsmith.output.python_types import ConvertedVersion, list_converted_versions
 from capsmith.output.write_limits import list_absent_fields
 from capsmith.provider.described_kinds import MANAGED
-from capsmith.provider.model import Provider, Resource, Role
+from capsmith.provider.model import Provider, Resource, Role, Schema
 
 _REFERENCES = (
     "spec.machineTemplate",
@@ -18,12 +19,13 @@ _REFERENCES = (
     "spec.machineTemplate.spec.infrastructureRef",
 )
 """Paths of which one is missing if a control plane's CRD has no reference as in the contract."""
+_REFERENCE_PARTS = frozenset({"kind", "name"})
 _ID = "providerID"
 _VERSION = "spec.version"
 _LIMITS = ("pattern", "minLength")
 
 
-def find_author_code(provider: Provider, location: Location) -> Iterator[Finding]:
+def find_author_code(provider: Provider, locate: Callable[[str], Location]) -> Iterator[Finding]:
     """Yield a warning for each part of a generated repository that its author must complete.
 
     Until then, the repository's own tests may fail.  ``import-conversion``: a conversion raises
@@ -31,14 +33,15 @@ def find_author_code(provider: Provider, location: Location) -> Iterator[Finding
     and cannot be left empty.  ``import-control-plane``: a control plane's CRD lacks the contract's
     reference to its Machines' infrastructure (CP-13) or the Kubernetes version.
     ``import-provider-id``: the provider IDs that a file creates must satisfy the CRD's limits.
+    ``locate`` returns the position of a kind in provider.yaml.
     """
     for component in provider.components:
         for resource in component.resources:
-            yield from _check_resource(provider, resource, location)
+            yield from _check_resource(provider, resource, locate(resource.kind))
         for converted in list_converted_versions(component):
             missing = list(_list_missing_functions(converted))
             if missing:
-                yield _make_finding(provider, converted, missing, location)
+                yield _make_finding(provider, converted, missing, locate(converted.resource.kind))
 
 
 def _list_missing_functions(converted: ConvertedVersion) -> Iterator[tuple[str, str, str]]:
@@ -72,27 +75,8 @@ def _make_finding(
 def _check_resource(
     provider: Provider, resource: Resource, location: Location
 ) -> Iterator[Finding]:
-    absent = list_absent_fields(resource) if "machines" in resource.features else _REFERENCES
-    references = [each for each in _REFERENCES if each in absent]
-    is_own = resource.role is Role.CONTROL_PLANE and MANAGED not in resource.features
-    if is_own and references:
-        yield Finding(
-            "import-control-plane",
-            f"{resource.kind}: the CRD has no {references[0]}, from which the manager creates the"
-            " infrastructure of Machines (CP-13)",
-            location,
-            Severity.WARNING,
-            "Add it in a new API version, and convert the field that the CRD has instead.",
-        )
-    if resource.role is Role.CONTROL_PLANE and _lacks_version(resource):
-        yield Finding(
-            "import-control-plane",
-            f"{resource.kind}: the CRD has no {_VERSION}, from which the manager reads the version"
-            " of Kubernetes (CP-08)",
-            location,
-            Severity.WARNING,
-            "Add it in a new API version, and convert the field that the CRD has instead.",
-        )
+    if resource.role is Role.CONTROL_PLANE:
+        yield from _check_control_plane(resource, location)
     limits = _list_id_limits(resource)
     if limits:
         path = f"src/{provider.package}/cloud.py"
@@ -103,6 +87,46 @@ def _check_resource(
             Severity.WARNING,
             "Correct the ids after `capsmith generate`; until then the tests of machines may fail.",
         )
+
+
+def _check_control_plane(resource: Resource, location: Location) -> Iterator[Finding]:
+    absent = list_absent_fields(resource) if "machines" in resource.features else _REFERENCES
+    references = [each for each in _REFERENCES if each in absent]
+    reasons = []
+    if MANAGED not in resource.features and references:
+        there = ", ".join(_list_other_references(resource))
+        instead = f" (it has {there} instead)" if there else ""
+        reasons.append(
+            f"{references[0]}{instead}, from which the manager creates the infrastructure of"
+            " Machines (CP-13)"
+        )
+    if _lacks_version(resource):
+        reasons.append(
+            f"{_VERSION}, from which the manager reads the version of Kubernetes (CP-08)"
+        )
+    for reason in reasons:
+        yield Finding(
+            "import-control-plane",
+            f"{resource.kind}: the CRD has no {reason}",
+            location,
+            Severity.WARNING,
+            f"Add it to {location.file} in a new API version, and convert the field that the CRD"
+            " has instead; until then the tests of the control plane fail.",
+        )
+
+
+def _list_other_references(resource: Resource) -> Iterator[str]:
+    """Yield the paths of fields that look like the missing reference to infrastructure."""
+    fields = build_spec_schema(resource, resource.storage_version).get("properties", {})
+    template: Schema = fields.get("machineTemplate", {}).get("properties", {})
+    for prefix, place in (("spec", fields), ("spec.machineTemplate", template)):
+        for name, schema in place.items():
+            if name.startswith("infrastructure") and _is_reference(schema):
+                yield f"{prefix}.{name}"
+
+
+def _is_reference(schema: Schema) -> bool:
+    return set(schema.get("properties", ())) >= _REFERENCE_PARTS
 
 
 def _lacks_version(resource: Resource) -> bool:

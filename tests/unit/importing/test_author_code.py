@@ -13,7 +13,7 @@ from tests.unit.importing.crds import crd, imported, provider
 def _found(*crds: dict[str, Any]) -> list[tuple[str, str]]:
     loaded = load_text(imported(*crds).text, "provider.yaml").provider
     assert loaded is not None
-    found = find_author_code(loaded, Location("provider.yaml"))
+    found = find_author_code(loaded, lambda kind: Location("provider.yaml"))
     return [(each.id, each.message) for each in found]
 
 

@@ -119,7 +119,7 @@ def test_a_field_that_one_version_requires_is_left_to_the_authors_conversion(
     assert [each for each in zone.differences if not each.is_addition] == []
     described = load_text(found.text, "provider.yaml").provider
     assert described is not None
-    missing = list(find_author_code(described, Location("provider.yaml")))
+    missing = list(find_author_code(described, lambda kind: Location("provider.yaml")))
     (finding,) = (each for each in missing if each.id == "import-conversion")
     for function in functions:
         assert f"{function}, because" in finding.message
