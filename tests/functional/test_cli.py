@@ -20,7 +20,10 @@ ACME = ROOT / "examples/acme/provider.yaml"
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    # Outside of the folder: commands that write nothing may still fill the cache.
     monkeypatch.setenv("CAPSMITH_CACHE", str(tmp_path / "cache"))
 
 

@@ -107,15 +107,24 @@ finally:
 
 
 def test_help_imports_little_more_than_click() -> None:
-    """Its start takes at most a quarter longer than Python's with click: benchmarks.generate."""
+    """No module of a command is imported; benchmarks.generate measures what this takes."""
     command = [sys.executable, "-c", HELP]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     _, *names = done.stdout[done.stdout.index("MODULES") :].split()
     roots = {name.partition(".")[0] for name in names}
     assert roots <= {"capsmith", "click", *sys.stdlib_module_names}
     own = {name for name in names if name.startswith("capsmith.")}
-    assert {name for name in own if not name.startswith("capsmith.cli")} == set()
-    slow = {"asyncio", "dataclasses", "email", "http", "importlib.metadata", "json", "ssl"}
+    assert own == {"capsmith.cli", "capsmith.cli.group"}
+    slow = {
+        "asyncio",
+        "dataclasses",
+        "email",
+        "http",
+        "importlib.metadata",
+        "json",
+        "shutil",
+        "ssl",
+    }
     assert slow.isdisjoint(names)
 
 

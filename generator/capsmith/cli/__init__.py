@@ -1,72 +1,107 @@
 """The command line: parse options, run a command, print its report, return an exit code.
 
-Modules behind a command are imported inside it, so that ``--help`` and completion stay as fast as
-click itself.
+The module of a command is imported when it runs, and the modules behind it inside its function, so
+that ``--help`` and completion stay as fast as click itself.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
-
 import click
 
-from capsmith import __version__
-from capsmith.cli.conformance import conformance
-from capsmith.cli.import_ import import_
-from capsmith.cli.lab import lab
-from capsmith.cli.new import generate, new
-from capsmith.cli.options import (
-    FOLDER,
-    PAGES,
-    CapsmithGroup,
-    blueprints_option,
-    format_command,
-    format_option,
-    handle_exit,
-    import_pydantic,
-)
-from capsmith.cli.reference import explain, reference, rules, schema
-from capsmith.cli.update import update
-from capsmith.cli.verify import verify
+from capsmith.cli.group import CapsmithGroup, CommandReference
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-_VERSION = re.compile(r'^__version__.* = "([^"]+)"$', re.MULTILINE)
-_SHELLS = ("bash", "zsh", "fish")
-_COMPLETION_VARIABLE = "_CAPSMITH_COMPLETE"
-
-
-def read_versions() -> tuple[str, ...]:
-    """Return the lines that ``--version`` prints, starting with capsmith's own version."""
-    # Imported here, because every --help imports this module.
-    from capsmith import resources
-    from capsmith.contract.compatibility import load_compatibility
-    from capsmith.contract.load import list_versions
-
-    core = load_compatibility(resources.schemas()).core
-
-    source = (resources.runtime() / "version.py").read_text(encoding="utf-8")
-    match = _VERSION.search(source)
-    assert match is not None
-    return (
-        f"capsmith {__version__}",
-        f"capsmith_runtime {match[1]}",
-        f"contracts {', '.join(list_versions())}",
-        f"core {', '.join(each.release for each in core.executed)}",
-    )
+_COMMANDS = {
+    "completion": CommandReference(
+        "capsmith.cli.completion",
+        "completion",
+        "Print the completion script for SHELL: bash, zsh or fish.",
+    ),
+    "conformance": CommandReference(
+        "capsmith.cli.conformance",
+        "conformance",
+        "Check the behaviour of the provider in RELEASE, whatever its language.",
+    ),
+    "doctor": CommandReference(
+        "capsmith.cli.repository",
+        "doctor",
+        "Show contract versions, file ownership and pending updates in DIR (default: .).",
+    ),
+    "eject": CommandReference(
+        "capsmith.cli.repository",
+        "eject",
+        "Remove capsmith from the repository in DIR (default: .); every file becomes yours.",
+    ),
+    "explain": CommandReference(
+        "capsmith.cli.reference",
+        "explain",
+        "Explain a contract rule, for example IC-05, or a kind in a provider.yaml.",
+    ),
+    "generate": CommandReference(
+        "capsmith.cli.new",
+        "generate",
+        "Generate a provider repository from SPEC (default: provider.yaml).",
+    ),
+    "import": CommandReference(
+        "capsmith.cli.import_",
+        "import_",
+        "Write a provider.yaml from which capsmith generates the CRDs in PATH.",
+    ),
+    "lab": CommandReference(
+        "capsmith.cli.lab",
+        "lab",
+        "Run a provider in a management cluster on this computer, without containers.",
+    ),
+    "new": CommandReference(
+        "capsmith.cli.new",
+        "new",
+        "Ask the essential questions and generate a first provider repository in DIR.",
+    ),
+    "reference": CommandReference(
+        "capsmith.cli.reference",
+        "reference",
+        "Write the contract reference: fields and rules, with a page for each role.",
+    ),
+    "rules": CommandReference(
+        "capsmith.cli.reference",
+        "rules",
+        "List the contract rules that capsmith knows.",
+    ),
+    "schema": CommandReference(
+        "capsmith.cli.reference",
+        "schema",
+        "Print the JSON Schema for provider.yaml, for use in editors.",
+    ),
+    "update": CommandReference(
+        "capsmith.cli.update",
+        "update",
+        "Bring the repository in DIR (default: .) up to date with its provider.yaml and this"
+        " capsmith.",
+    ),
+    "validate": CommandReference(
+        "capsmith.cli.repository",
+        "validate",
+        "Check SPEC (default: provider.yaml) against the contract.",
+    ),
+    "verify": CommandReference(
+        "capsmith.cli.verify",
+        "verify",
+        "Check providers' releases in PATH (files or folders), whatever their language.",
+    ),
+}
 
 
 def _show_versions(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     """Print the versions and end the run, if the option was given."""
     if value and not context.resilient_parsing:
+        from capsmith.cli.versions import read_versions
+
         click.echo("\n".join(read_versions()))
         context.exit()
 
 
 @click.group(
     cls=CapsmithGroup,
+    references=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
@@ -82,101 +117,3 @@ def main() -> None:
 
     Exit codes: 0 success, 1 findings or drift, 2 usage error or unreadable input.
     """
-
-
-@main.command()
-@click.argument("spec", type=FOLDER, default="provider.yaml")
-@blueprints_option
-@click.option("--explain", is_flag=True, help="Show everything that is derived from the file.")
-@format_option("sarif", "junit")
-@handle_exit
-def validate(spec: Path, blueprints: Path | None, explain: bool, format_: str) -> int:
-    """Check SPEC (default: provider.yaml) against the contract."""
-    import_pydantic()
-    from capsmith.commands.validate import validate
-    from capsmith.console import Console
-
-    report, resolution = validate(spec, blueprints)
-    console = Console(format_)
-    if explain and resolution is not None:
-        console.print_data(resolution)
-    else:
-        console.print_report(report, done=f"{spec} is valid.")
-    return report.exit_code
-
-
-main.add_command(generate)
-main.add_command(new)
-main.add_command(update)
-main.add_command(import_)
-main.add_command(verify)
-main.add_command(conformance)
-main.add_command(lab)
-main.add_command(schema)
-main.add_command(explain)
-main.add_command(rules)
-main.add_command(reference)
-
-
-@main.command()
-@click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
-@format_option(*PAGES)
-@handle_exit
-def doctor(folder: Path, format_: str) -> int:
-    """Show contract versions, file ownership and pending updates in DIR (default: .)."""
-    import_pydantic()
-    from capsmith.commands.doctor import examine, format_facts, make_page
-    from capsmith.console import Console
-
-    report, facts = examine(folder)
-    console = Console(format_)
-    if format_ in PAGES:
-        console.print_page(make_page(report, facts, format_command()))
-        return report.exit_code
-    if format_ != "json":
-        console.print_text("\n".join(format_facts(facts)))
-    console.print_report(report, done="", facts=facts)
-    return report.exit_code
-
-
-@main.command()
-@click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
-@click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing.")
-@click.option("--allow-dirty", is_flag=True, help="Continue despite uncommitted changes.")
-@click.option("-v", "--verbose", is_flag=True, help="List every file that changes.")
-@format_option()
-@handle_exit
-def eject(folder: Path, dry_run: bool, allow_dirty: bool, verbose: bool, format_: str) -> int:
-    """Remove capsmith from the repository in DIR (default: .); every file becomes yours."""
-    import_pydantic()
-    from capsmith.commands.eject import eject
-    from capsmith.console import Console
-
-    report = eject(folder, dry_run=dry_run, allow_dirty=allow_dirty)
-    done = f"{folder} would be yours." if dry_run else f"{folder} is yours."
-    Console(format_, verbose=verbose).print_report(report, done=done)
-    return report.exit_code
-
-
-@main.command()
-@click.argument("shell", type=click.Choice(_SHELLS), metavar="SHELL")
-@click.pass_context
-@handle_exit
-def completion(context: click.Context, shell: str) -> int:
-    """Print the completion script for SHELL: bash, zsh or fish.
-
-    \b
-    bash: echo 'eval "$(capsmith completion bash)"' >> ~/.bashrc
-    zsh:  echo 'eval "$(capsmith completion zsh)"' >> ~/.zshrc
-    fish: capsmith completion fish > ~/.config/fish/completions/capsmith.fish
-    """
-    # Imported here, because --help does not need it.
-    from click.shell_completion import get_completion_class
-
-    from capsmith.console import Console
-
-    kind = get_completion_class(shell)
-    assert kind is not None  # click has all three
-    script = kind(context.find_root().command, {}, "capsmith", _COMPLETION_VARIABLE)
-    Console().print_text(script.source().strip("\n"))
-    return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import gc
 import os
@@ -14,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from capsmith.cli.group import report_unwritable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,24 +118,6 @@ def core_option(help: str) -> Callable[..., Any]:
     )
 
 
-class CapsmithGroup(click.Group):
-    """A click group that reports a failed write to its output in one line, even for ``--help``."""
-
-    def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command line.  Exits with code 2 if the output cannot be written."""
-        try:
-            return super().main(*args, **options)
-        except OSError as error:
-            sys.exit(_report_unwritable(error))
-
-
-def _report_unwritable(error: OSError) -> int:
-    if error.errno == errno.EPIPE:
-        raise error  # click exits quietly
-    click.echo(f"the report cannot be written: {error.strerror or error}", err=True)
-    return 2
-
-
 @contextlib.contextmanager
 def _exit_on_signals() -> Iterator[None]:
     """Raise SystemExit on SIGTERM and SIGHUP, so that a run can stop what it has started.
@@ -186,7 +169,7 @@ def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
             click.echo(_interruption(options.get("folder")), err=True)
             code = 1
         except OSError as error:
-            code = _report_unwritable(error)
+            code = report_unwritable(error)
         finally:
             gc.freeze()
             gc.enable()
