@@ -273,6 +273,22 @@ def test_versions_are_counted_the_oldest_first() -> None:
     assert kubernetes_version.count_versions([]) == ()
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [
+        ("v1.34.0", "v1.34.9", True),
+        ("1.33.0", "v1.34.0", True),
+        ("v1.35.0-rc.1", "v1.34.0", True),
+        ("v1.32.9", "v1.34.0", False),
+        ("v2.34.0", "v1.34.0", False),
+        ("latest", "v1.34.0", False),
+        ("v1.34.0", "", False),
+    ],
+)
+def test_versions_within_one_minor_release(one: str, other: str, near: bool) -> None:
+    assert kubernetes_version.is_within_one_minor(one, other) is near
+
+
 def test_a_missing_v_is_added() -> None:
     """Proves: CP-08."""
     assert kubernetes_version.normalize("1.34.0") == "v1.34.0"

@@ -32,6 +32,18 @@ def sort_key(version: str) -> SortKey:
     return (int(major), int(minor), int(patch), int(stage is None), _parts(stage), _parts(build))
 
 
+def is_within_one_minor(one: str, other: str) -> bool:
+    """Return whether two versions differ by at most one minor release.
+
+    A leading ``v`` does not matter. Strings that are not versions differ from every version.
+    """
+    try:
+        first, second = sort_key(one), sort_key(other)
+    except ValueError:
+        return False
+    return first[0] == second[0] and abs(first[1] - second[1]) <= 1
+
+
 def count_versions(versions: Iterable[str]) -> tuple[tuple[str, int], ...]:
     """Return each version paired with its number of occurrences, from oldest to newest.
 

@@ -198,7 +198,11 @@ def _blocked(control_plane: ControlPlane, summary: ReconcileSummary) -> str:
         reasons.append(summary.decision.blocked)
     foreign = control_plane.foreign_machines
     if foreign:
-        reasons.append(f"Machines without this owner are in this control plane: {foreign}")
+        reasons.append(
+            f"Machines without this owner are in this control plane: {foreign}. Those without any"
+            " owner are adopted if they have its bootstrap kind, the label of no other control"
+            " plane, and a version at most one minor release away."
+        )
     # Several steps can report one obstacle.  A dict keeps their order, so that the message is
     # stable.
     return "\n".join(f"* {text}" for text in dict.fromkeys(reasons))

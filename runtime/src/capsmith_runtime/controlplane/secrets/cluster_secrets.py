@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import ObjectRef
 from capsmith_runtime.controlplane.control_plane import ControlPlane
 from capsmith_runtime.controlplane.secrets.certificates import (
     CertificateError,
@@ -62,15 +63,23 @@ class ClusterSecrets:
         self._kubeconfigs = KubeconfigSecrets(store)
         self._now = now
 
-    async def reconcile(self, owner: JSON, cluster: Cluster, *, generate: bool) -> SecretReport:
+    async def reconcile(
+        self,
+        owner: JSON,
+        cluster: Cluster,
+        *,
+        generate: bool,
+        bootstrap: ObjectRef | None = None,
+    ) -> SecretReport:
         """Create missing Secrets, renew the kubeconfig, and return a report on all Secrets.
 
         Missing keys are created only if ``generate`` is true; set it only while nothing can depend
-        on earlier keys.  Raises the API server's errors.
+        on earlier keys.  ``bootstrap`` is the kind of bootstrap configurations whose keys the
+        owner takes over, or None for none.  Raises the API server's errors.
         """
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
         pairs = {
-            purpose: await self._reconcile_pair(owner, key, purpose, generate, report)
+            purpose: await self._reconcile_pair(owner, key, purpose, generate, bootstrap, report)
             for purpose in PURPOSES
         }
         secret = await self._kubeconfigs.get(owner, key, report)
@@ -90,6 +99,7 @@ class ClusterSecrets:
         cluster: NamespacedName,
         purpose: Purpose,
         generate: bool,
+        bootstrap: ObjectRef | None,
         report: SecretReport,
     ) -> CachedKeyPair | None:
         """Return a key pair, or None if it is unusable, for the reason added to ``report``."""
@@ -108,7 +118,7 @@ class ClusterSecrets:
         if secret is None:
             report.add_missing(name)
             return None
-        patch = build_adoption_patch(secret.obj, cluster.name, owner)
+        patch = build_adoption_patch(secret.obj, cluster.name, owner, bootstrap)
         if patch and secret.is_managed:
             secret = await self._store.patch(secret, {"metadata": patch}, extract)
         elif "labels" in patch:
@@ -222,13 +232,17 @@ class ClusterAccess:
     async def reconcile_secrets(self, control_plane: ControlPlane) -> SecretReport:
         """Create missing Secrets and renew the kubeconfig, and return a report on all of them.
 
-        Keys are created only while no Machine can be using earlier ones.
+        Keys are created only while no Machine can be using earlier ones.  Those of bootstrap
+        configurations are taken over once all of the cluster's Machines are adopted.
         """
         values = metadata.annotations(control_plane.obj)
         pending = control_plane.annotations.pending_machine in values
         in_use = pending or control_plane.machines or control_plane.foreign_machines
         return await self._secrets.reconcile(
-            control_plane.obj, control_plane.cluster, generate=not in_use
+            control_plane.obj,
+            control_plane.cluster,
+            generate=not in_use,
+            bootstrap=None if control_plane.foreign_machines else control_plane.desired.bootstrap,
         )
 
     async def workload(self, cluster: Cluster) -> KubeClient:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from capsmith_runtime.contract import metadata, times
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL
-from capsmith_runtime.contract.model import Object
+from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.controlplane.secrets.certificates import (
     CertificateError,
     KeyPair,
@@ -136,11 +136,15 @@ def build_owner_reference(owner: Object) -> dict[str, Any]:
     }
 
 
-def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any]:
+def build_adoption_patch(
+    secret: Object, cluster: str, owner: Object, bootstrap: ObjectRef | None = None
+) -> dict[str, Any]:
     """Return a patch with the metadata that a managed Secret lacks, or empty if none is missing.
 
-    Owners of the same kind are former control planes, and are replaced.  No owner is added if an
-    object of another kind is the controller.
+    Owners of the same kind are former control planes, and are replaced. So are bootstrap
+    configurations of the kind in ``bootstrap``: they own the keys of a cluster that had no control
+    plane, and would take them along when their Machine is replaced. No owner is added if an object
+    of another kind is the controller.
     """
     patch: dict[str, Any] = {}
     # Core and bootstrap providers find the Secret by its label.
@@ -148,7 +152,10 @@ def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[st
         patch["labels"] = {CLUSTER_NAME_LABEL: cluster}
     own = build_owner_reference(owner)
     references = metadata.items(secret, "metadata", "ownerReferences")
-    others = [each for each in references if not _is_of_kind(each, own)]
+    replaced = {_group_and_kind(own)} | (
+        {(bootstrap.group, bootstrap.kind)} if bootstrap else set()
+    )
+    others = [each for each in references if _group_and_kind(each) not in replaced]
     # The API server rejects a second controller.
     if own not in references and not any(each.get("controller") for each in others):
         patch["ownerReferences"] = [*others, own]
@@ -230,10 +237,9 @@ def _decoded(secret: Object, name: str) -> bytes:
         raise CertificateError(f"its {name} is not base64") from None
 
 
-def _is_of_kind(reference: Object, own: Object) -> bool:
+def _group_and_kind(reference: Object) -> tuple[str, str]:
     group = metadata.text(reference, "apiVersion").partition("/")[0]
-    own_group = metadata.text(own, "apiVersion").partition("/")[0]
-    return (group, reference.get("kind")) == (own_group, own["kind"])
+    return group, metadata.text(reference, "kind")
 
 
 REASON_NOT_USABLE: Final = "CertificatesNotUsable"
