@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
-from capsmith_runtime.infrastructure import Credentials, ReconcileError, SessionFactory
+from capsmith_runtime.infrastructure import Changes, Credentials, ReconcileError, SessionFactory
 
 import libvirt
 
 # libvirt writes each error to standard error otherwise, also those that are expected here.
 libvirt.registerErrorHandler(lambda _context, _error: None, None)
+# Only connections that are opened afterwards have events.
+libvirt.virEventRegisterDefaultImpl()
 
 
 class Hosts:
@@ -19,20 +23,45 @@ class Hosts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._connections: dict[str, libvirt.virConnect] = {}
+        self._connections: dict[str, tuple[libvirt.virConnect, int]] = {}
+        """Connection and id of its registration for events, by URI."""
+        self._listener: Callable[[str], None] | None = None
 
     def connect(self, uri: str) -> libvirt.virConnect:
         """Return the connection to a host; open it again if it was lost."""
         with self._lock:
-            connection = self._connections.get(uri)
-            if connection is None or not connection.isAlive():
-                connection = self._connections[uri] = libvirt.open(uri)
+            if uri in self._connections:
+                connection, registration = self._connections[uri]
+                if connection.isAlive():
+                    return connection
+                del self._connections[uri]
+                _close(connection, registration)
+            _run_event_loop()
+            connection = libvirt.open(uri)
+            kind = libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE
+            registration = connection.domainEventRegisterAny(None, kind, self._on_event, None)
+            self._connections[uri] = (connection, registration)
             return connection
+
+    def listen(self, listener: Callable[[str], None] | None) -> None:
+        """Call ``listener`` with the name of each domain that starts, stops or is deleted.
+
+        It is called in another thread; None ends that. Events during a lost connection are missed.
+        """
+        self._listener = listener
 
     def close(self) -> None:
         """Close all connections."""
-        for connection in self._connections.values():
-            connection.close()
+        for connection, registration in self._connections.values():
+            _close(connection, registration)
+
+    def _on_event(
+        self, _host: object, domain: libvirt.virDomain, event: int, _detail: int, _opaque: object
+    ) -> None:
+        listener = self._listener
+        # A new definition changes neither the state nor an address.
+        if listener is not None and event != libvirt.VIR_DOMAIN_EVENT_DEFINED:
+            listener(domain.name())
 
 
 class HostSessions(SessionFactory[Hosts]):
@@ -45,6 +74,35 @@ class HostSessions(SessionFactory[Hosts]):
     def close(self, session: Hosts) -> None:
         """Close the connections."""
         session.close()
+
+    async def watch(self, session: Hosts, changes: Changes) -> None:
+        """Report domains that start, stop or are deleted, also by the host or an administrator."""
+        # A domain has the short id of its machine as its name.
+        session.listen(lambda name: changes.report(short_id=name))
+        try:
+            # libvirt calls back: there is nothing to do until the runtime cancels this method.
+            await asyncio.Event().wait()
+        finally:
+            session.listen(None)
+
+
+def _close(connection: libvirt.virConnect, registration: int) -> None:
+    # libvirt keeps a connection as long as there are registrations; a lost one refuses both calls.
+    with suppress(libvirt.libvirtError):
+        connection.domainEventDeregisterAny(registration)
+    with suppress(libvirt.libvirtError):
+        connection.close()
+
+
+@functools.cache
+def _run_event_loop() -> None:
+    """Deliver the events of all connections in a thread, until the process ends."""
+
+    def run() -> None:
+        while True:
+            libvirt.virEventRunDefaultImpl()
+
+    threading.Thread(target=run, name="libvirt-events", daemon=True).start()
 
 
 @contextmanager
