@@ -231,6 +231,17 @@ _POOLS: Final = {
         "                for server, other in zip(servers, reversed(servers))\n"
         "            ],",
     ),
+    "reports the zone of a position in the list": _controller(
+        _POOL,
+        "instances=[_instance(server, pool.version) for server in servers],",
+        "instances=[\n"
+        "                __import__('dataclasses').replace(\n"
+        "                    _instance(server, pool.version),\n"
+        "                    status=TidalMachinePoolInstanceStatus(zone=f'zone-{place}'),\n"
+        "                )\n"
+        "                for place, server in enumerate(reversed(servers))\n"
+        "            ],",
+    ),
     "returns nothing": _controller(_POOL, "return InfraMachinePoolState(", "return None and str("),
     "asks for one machine, always": _controller("tidal_node_pool", "return None", "return 1"),
     "creates machines of pools again": _controller(
