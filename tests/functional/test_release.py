@@ -60,7 +60,8 @@ def components(released: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the type and the objects of each component."""
     for path in sorted(released.glob("*-components.yaml")):
         text = VARIABLE.sub(r"\2", path.read_text(encoding="utf-8"))
-        yield path.name.removesuffix("-components.yaml"), list(yaml.safe_load_all(text))
+        objects = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+        yield path.name.removesuffix("-components.yaml"), objects
 
 
 def deployments(released: Path) -> list[tuple[str, dict[str, Any]]]:

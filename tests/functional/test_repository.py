@@ -84,7 +84,8 @@ def test_unit_tests_of_an_author(repository: Repository) -> None:
 
 def test_data_files_parse(repository: Repository) -> None:
     for path in repository.files("*.y*ml"):
-        assert list(yaml.safe_load_all(_placeholders(path.read_text(encoding="utf-8")))), path
+        text = _placeholders(path.read_text(encoding="utf-8"))
+        assert list(yaml.load_all(text, Loader=yaml.CSafeLoader)), path
     for path in repository.files("*.json"):
         json.loads(path.read_text(encoding="utf-8"))
     for path in repository.files("*.toml"):
@@ -97,7 +98,8 @@ def test_kustomize_builds_what_clusterctl_installs(repository: Repository) -> No
     for folder in folders:
         for part in ("default", "overlay"):
             built = repository.run("kubectl", "kustomize", str(folder / part))
-            kinds = [document["kind"] for document in yaml.safe_load_all(built)]
+            documents = yaml.load_all(built, Loader=yaml.CSafeLoader)
+            kinds = [document["kind"] for document in documents]
 
             assert kinds.count("Namespace") == 1, "clusterctl takes exactly one"
             assert kinds.count("Deployment") == 1

@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,19 @@ def _modules(vendor: Path) -> dict[str, Path]:
     return found
 
 
-def _imports(path: Path) -> Iterator[str]:
-    """Yield what a file imports, those imports included that only a type checker reads."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _imports(path: Path) -> tuple[str, ...]:
+    """Return what a file imports, those imports included that only a type checker reads."""
+    return _imports_of(path.read_text(encoding="utf-8"))
+
+
+# Most vendored modules are the same in each repository.
+@cache
+def _imports_of(text: str) -> tuple[str, ...]:
+    return tuple(_iterate_imports(ast.parse(text)))
+
+
+def _iterate_imports(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
