@@ -30,6 +30,7 @@ from tests.e2e.conformance_site import CONTRACT, GOOD, Expected, Site, Violation
 from tests.e2e.faulty_manager import FAULTS
 from tests.e2e.harness.cloud import SimulatedCloud
 from tests.e2e.provider import build_described
+from tests.exhaustive import exhaustive
 
 _THREADS = 4
 _FAULT_TEST = "test_a_fault_is_named"
@@ -96,6 +97,17 @@ EXPECTED = {
     "ignored_pause_of_claims": Expected("claim-paused", "IP-08", "although it has the annotation"),
 }
 
+_ALWAYS = {
+    *("no_wait_for_data", "forgotten_work", "changed_spec", "no_finalizer", "finalizer_stays"),
+    *("ignored_pause", "deletion_while_paused", "varying_message"),
+    *("pool_ignores_mark", "unblocked_address"),
+}
+"""Faults that depend on restarts, finalizers, writers and the order of events of a real cluster.
+
+The others run with ``--exhaustive``: tests/unit/judge/running has a fault for each check.
+"""
+PARAMETERS = [fault if fault in _ALWAYS else exhaustive(fault)[0] for fault in FAULTS]
+
 
 @pytest.fixture(scope="module")
 def site(base: Base) -> Iterator[Site]:
@@ -139,7 +151,7 @@ def runs(
         yield {fault: executor.submit(run, fault) for fault in selected}
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", PARAMETERS)
 def test_a_fault_is_named(runs: dict[str, Future[tuple[CheckResult, ...]]], fault: str) -> None:
     results = runs[fault].result()
 
