@@ -24,6 +24,8 @@ one_repository = pytest.mark.parametrize(
     "former", [NAMES[0], *exhaustive(*NAMES[1:])], indirect=True
 )
 """For what does not depend on the files that a repository has."""
+one_update = pytest.mark.parametrize("updated", [NAMES[0], *exhaustive(*NAMES[1:])], indirect=True)
+"""For tools: what they check in the others has been generated as in today's examples."""
 
 
 @pytest.fixture(params=NAMES)
@@ -243,6 +245,7 @@ def test_killed_at_random(former: Provider) -> None:
     assert former.update("--check").code == 0
 
 
+@one_update
 @pytest.mark.slow
 def test_its_own_tests_and_those_of_conformance_pass(updated: Provider) -> None:
     output = _python(updated, "-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -250,6 +253,7 @@ def test_its_own_tests_and_those_of_conformance_pass(updated: Provider) -> None:
     assert "failed" not in output
 
 
+@one_update
 @pytest.mark.slow
 def test_types_style_and_format_are_clean(updated: Provider) -> None:
     _python(updated, "-m", "mypy")
