@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from tests.e2e.extended import addon, addon_kind
@@ -78,6 +80,8 @@ def test_addon_outlives_its_cluster(extended: Extended, extended_scenario: Scena
     wait_nothing_left(scenario)
 
 
+# test_whole_cluster.py moves clusters; tests/runtime/scenarios/addon moves what an add-on installs.
+@pytest.mark.exhaustive
 def test_addon_moves(extended: Extended, extended_scenario: Scenario) -> None:
     """Proves: MV-02, MV-03, MV-08, ST-11."""
     scenario, (stack, _) = extended_scenario, extended

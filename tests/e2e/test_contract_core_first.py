@@ -29,6 +29,9 @@ def upgraded(base: Base, report: Report) -> Iterator[UpgradedStack]:
         made.stop()
 
 
+# test_contract_upgrade.py upgrades core and the provider along the same releases together, and
+# test_lifecycle.py runs providers of contract v1beta1 on the newest core.
+@pytest.mark.exhaustive
 def test_core_first(upgraded: UpgradedStack) -> None:
     """Proves: CC-07, GEN-10, SM-09."""
     stack = upgraded.stack

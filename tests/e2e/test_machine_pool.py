@@ -196,6 +196,8 @@ def test_pause(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
     eventually(lambda: len(pool_scenario.servers()) == 1, what="the pool is gone")
 
 
+# test_whole_cluster.py moves clusters, and test_scale kills managers that then find their pools.
+@pytest.mark.exhaustive
 @SORTS
 def test_move(pool_scenario: Scenario, second_site: Site, sort: Sort) -> None:
     """Proves: MP-20, MV-02, MV-06, MV-08, SM-09."""

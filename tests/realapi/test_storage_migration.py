@@ -93,6 +93,8 @@ def test_a_version_comes_and_another_goes(releases: Releases) -> None:
     assert not manager.complaints()
 
 
+# tests/runtime/scenarios/migration kills a manager in the middle, among others that write.
+@pytest.mark.exhaustive
 def test_killed_and_not_alone(releases: Releases) -> None:
     """Of two leaders one dies, so does the webhook, and others change and delete objects.
 
