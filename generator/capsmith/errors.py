@@ -38,7 +38,7 @@ class Refused(CapsmithError):
 
 
 class DiskError(CapsmithError):
-    """Raised if a disk operation fails."""
+    """Raised if a disk operation fails, for example because the disk is full or read-only."""
 
 
 class BlueprintError(CapsmithError):

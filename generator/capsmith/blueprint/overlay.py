@@ -40,7 +40,7 @@ NAMES: Mapping[BlueprintScope, Collection[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class OverlayRow:
-    """A row in the overlay's manifest, and its location."""
+    """A row in an overlay's ``manifest.yaml``, with its location for findings."""
 
     entry: BlueprintEntry
     location: Location

@@ -59,7 +59,7 @@ _CALLABLE = (Macro, BlockReference, LoopContext, Undefined)
 
 
 class OverlayEnvironment(ImmutableSandboxedEnvironment):
-    """A Jinja environment for an author's blueprints."""
+    """The sandboxed Jinja environment in which an author's own blueprints are rendered."""
 
     code_generator_class = LiteralsAreSafe
     safe_literal: Callable[[str], SafeText] = SafeText

@@ -65,7 +65,7 @@ class BlueprintScope(StrEnum):
 
 
 class BlueprintEntry(NamedTuple):
-    """A row in ``blueprints/manifest.yaml``."""
+    """A row in ``blueprints/manifest.yaml``: one blueprint, and the files to render from it."""
 
     source: str
     """Path under ``blueprints/project/``, ending in ``.jinja``."""

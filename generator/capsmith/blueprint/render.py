@@ -148,7 +148,7 @@ RULES: Mapping[str, Any] = {
 
 
 class BlueprintEnvironment(Environment):
-    """A Jinja environment with capsmith's rules for blueprints."""
+    """The Jinja environment for capsmith's own blueprints; undefined names are errors."""
 
     code_generator_class = LiteralsAreSafe
     safe_literal: Callable[[str], SafeText] = SafeText

@@ -27,7 +27,7 @@ _LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")
 
 
 class ImportOptions(NamedTuple):
-    """Settings for provider.yaml that CRDs do not contain."""
+    """Settings in a new provider.yaml that `capsmith import` cannot read from the CRDs."""
 
     name: str = ""
     repository: str = ""

@@ -49,7 +49,7 @@ from capsmith.workspace.repository import Change, Repository
 
 
 class UpdateOptions(NamedTuple):
-    """Command-line options that supplement provider.yaml."""
+    """Command-line options of `capsmith update`, which supplement provider.yaml."""
 
     style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False

@@ -20,7 +20,7 @@ FILE = "access.yaml"
 
 
 class CoreManager(NamedTuple):
-    """A manager that the Cluster API project releases."""
+    """A manager that the Cluster API project releases: core, or a kubeadm provider."""
 
     name: str
     """``core``, ``kubeadm-control-plane`` or ``kubeadm-bootstrap``."""
@@ -43,7 +43,7 @@ class CoreManager(NamedTuple):
 
 
 class ManagerAccess(NamedTuple):
-    """The requests that one manager makes for one purpose."""
+    """The requests to the API server that one Cluster API manager makes for one purpose."""
 
     manager: CoreManager
     kinds: tuple[str, ...]
@@ -89,10 +89,11 @@ def rank_core_series(series: str) -> tuple[int, ...]:
 
 
 def load_access(reader: Traversable) -> AccessTable:
-    """Load the table of requests from the schemas folder ``reader``.
+    """Load the requests of Cluster API's managers from the schemas folder ``reader``.
 
-    Raises UnreadableInput for invalid data, for a row whose manager is not defined, and for a row
-    with both or neither of ``shown`` (a test) and ``unseen`` (a reason).
+    Raises UnreadableInput if the data are invalid, if a row's manager is not defined, or if a row
+    does not have exactly one of ``shown`` (a test that shows the request) and ``unseen`` (the
+    reason why no test does).
     """
     from capsmith.contract.files import AccessFile  # builds pydantic models
 

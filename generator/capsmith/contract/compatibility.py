@@ -34,7 +34,7 @@ class Supported(NamedTuple):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Return the release's sort key."""
+        """Return the release's version as integers, for sorting."""
         return release_order(self.release)
 
 
@@ -70,7 +70,7 @@ class Project(NamedTuple):
 
 
 class Compatibility(NamedTuple):
-    """All projects' supported releases."""
+    """The releases of all other projects that capsmith supports, by project."""
 
     core: Project
     """Releases of Cluster API core, which are also clusterctl's releases."""

@@ -62,7 +62,7 @@ class SupportEndEntry(FileModel):
 
 
 class ContractFile(FileModel):
-    """The file ``<version>/contract.yaml``."""
+    """The file ``<version>/contract.yaml``, which describes one contract version."""
 
     version: str
     label: str
@@ -73,7 +73,7 @@ class ContractFile(FileModel):
 
 
 class FragmentEntry(FileModel):
-    """A schema that several fields share."""
+    """A schema that several contract fields share: an entry in ``fragments.yaml``."""
 
     rule: str
     schema_: dict[str, Any] = Field(alias="schema")
@@ -104,7 +104,7 @@ class ValidationEntry(FileModel):
 
 
 class ShapeFile(FileModel):
-    """The file ``types/<role>.yaml``."""
+    """The file ``types/<role>.yaml``: the contract's fields for one role, such as InfraMachine."""
 
     role: str
     scope: str
@@ -179,14 +179,14 @@ class KeywordEntry(FileModel):
 
 
 class KeywordsFile(FileModel):
-    """The file ``releases/keywords.yaml``."""
+    """The file ``releases/keywords.yaml``: how changed schema keywords affect stored objects."""
 
     source: str
     keywords: list[KeywordEntry]
 
 
 class PageRowEntry(FileModel):
-    """A row in a contract page's rule table."""
+    """A row in a contract page's rule table, as listed in ``common/pages.yaml``."""
 
     row: str
     title: str
@@ -196,7 +196,7 @@ class PageRowEntry(FileModel):
 
 
 class PageEntry(FileModel):
-    """A page in the contract that describes one resource."""
+    """A contract page that describes one resource, as listed in ``common/pages.yaml``."""
 
     page: str
     role: str
@@ -204,13 +204,13 @@ class PageEntry(FileModel):
 
 
 class PagesFile(FileModel):
-    """The file ``common/pages.yaml``."""
+    """The file ``common/pages.yaml``: the contract's pages, with the rows of their rule tables."""
 
     pages: list[PageEntry]
 
 
 class HookEntry(FileModel):
-    """A runtime SDK hook."""
+    """A hook of Cluster API's runtime SDK, as listed in ``common/hooks.yaml``."""
 
     hook: str
     family: Annotated[HookFamily, _AS_TEXT]
@@ -219,14 +219,14 @@ class HookEntry(FileModel):
 
 
 class HooksFile(FileModel):
-    """The file ``common/hooks.yaml``."""
+    """The file ``common/hooks.yaml``: the hooks of Cluster API's runtime SDK."""
 
     source: str
     hooks: list[HookEntry]
 
 
 class ManagerEntry(FileModel):
-    """A manager that the Cluster API project releases."""
+    """A manager that the Cluster API project releases, as listed in ``common/access.yaml``."""
 
     name: str
     title: str
@@ -257,14 +257,14 @@ class AccessEntry(FileModel):
 
 
 class AccessFile(FileModel):
-    """The file ``common/access.yaml``."""
+    """The file ``common/access.yaml``: what Cluster API's managers request from the API server."""
 
     managers: list[ManagerEntry]
     access: list[AccessEntry]
 
 
 class ReferenceEntry(FileModel):
-    """A row in ``common/references.yaml``."""
+    """A row in ``common/references.yaml``: a field that refers to one of a provider's kinds."""
 
     source: str = Field(alias="from")
     role: str
@@ -273,7 +273,7 @@ class ReferenceEntry(FileModel):
 
 
 class ReferencesFile(FileModel):
-    """The file ``common/references.yaml``."""
+    """The file ``common/references.yaml``: fields that refer to providers' kinds."""
 
     references: list[ReferenceEntry]
 
@@ -307,7 +307,7 @@ class CoreStepsEntry(FileModel):
 
 
 class ConditionTypeEntry(FileModel):
-    """A condition type that the new contract version reads."""
+    """A condition type that the new contract version reads: an entry in an upgrade file."""
 
     roles: list[str]
     type: str
@@ -316,7 +316,7 @@ class ConditionTypeEntry(FileModel):
 
 
 class UpgradeFile(FileModel):
-    """The file ``upgrades/<old>-to-<new>.yaml``."""
+    """The file ``upgrades/<old>-to-<new>.yaml``: what changes between two contract versions."""
 
     old: str = Field(alias="from")
     new: str = Field(alias="to")
@@ -336,7 +336,7 @@ class SupportedEntry(FileModel):
 
 
 class CompatibilityFile(FileModel):
-    """The file ``compatibility.yaml``."""
+    """The file ``compatibility.yaml``: the supported releases of core, Kubernetes and others."""
 
     core: list[SupportedEntry]
     kubernetes: list[SupportedEntry]

@@ -41,7 +41,7 @@ class Weight(StrEnum):
 
 
 class Proof(StrEnum):
-    """How a rule without a static check is verified."""
+    """How a contract rule without a static check is verified."""
 
     BEHAVIOUR = "behaviour"
     """A test that runs the controller."""
@@ -50,7 +50,7 @@ class Proof(StrEnum):
 
 
 class EffectClass(StrEnum):
-    """A violation's effect on core or clusterctl."""
+    """What happens to core or clusterctl if a provider violates a contract rule."""
 
     BREAKS = "breaks"
     """Core or clusterctl fails or misbehaves."""
@@ -61,7 +61,7 @@ class EffectClass(StrEnum):
 
 
 class FieldOrigin(StrEnum):
-    """Whether the contract or capsmith defines a field."""
+    """Whether the contract or capsmith defines a field of a provider's kind."""
 
     CONTRACT = "contract"
     """The contract defines the field, or core reads or writes it."""
@@ -79,7 +79,7 @@ class HookFamily(StrEnum):
 
 
 class Where(StrEnum):
-    """What a path points into."""
+    """Where a difference between two contract versions is: in objects, CRDs or metadata.yaml."""
 
     OBJECT = "object"
     """Objects of the provider's kinds."""
@@ -140,7 +140,7 @@ class Actor(StrEnum):
 
 
 class ReleaseTesting(StrEnum):
-    """How thoroughly a release is tested."""
+    """How thoroughly capsmith is tested with a release of another project."""
 
     CI = "ci"
     """All tests run for each change."""
@@ -153,7 +153,7 @@ class ReleaseTesting(StrEnum):
 
 
 class GrantedBy(StrEnum):
-    """What grants the permission for a request."""
+    """What grants a Cluster API manager the permission for a request to the API server."""
 
     LABEL = "label"
     """The manager's own role, or a ClusterRole that the provider labels for aggregation into it."""
@@ -207,7 +207,7 @@ class Effect(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A static check by name, with its parameters."""
+    """The static check that verifies a contract rule: its name, and its parameters."""
 
     name: str
     params: Data
@@ -310,7 +310,7 @@ class HookDefinition(NamedTuple):
 
 
 class FieldChange(NamedTuple):
-    """A difference between two contract versions."""
+    """A field that differs between two contract versions, with its old and new path."""
 
     where: Where
     roles: tuple[str, ...]
@@ -462,7 +462,7 @@ class Contract:
 
 
 class Comparison(StrEnum):
-    """How two values of a schema keyword are compared."""
+    """How the old and the new value of a CRD schema keyword are compared."""
 
     STRUCTURE = "structure"
     """The values are subschemas, which are compared recursively."""

@@ -11,7 +11,7 @@ from capsmith.contract.reading import load, make_error, validate
 
 
 class PageRow(NamedTuple):
-    """A row in a rule table."""
+    """A row in the rule table at the beginning of a contract page."""
 
     name: str
     """The row's name, such as ``conditions``. Rules refer to it in the field ``row``."""
@@ -25,7 +25,7 @@ class PageRow(NamedTuple):
 
 
 class ContractPage(NamedTuple):
-    """A page in the contract that describes one resource."""
+    """A contract page in the Cluster API book, which describes one resource."""
 
     name: str
     """Name of the page, as in its URL, such as ``infra-machine``."""

@@ -179,7 +179,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 class DifferenceKind(StrEnum):
-    """How the generated CRD differs from the original."""
+    """How a value in the CRD that capsmith would generate differs from the imported CRD."""
 
     MISSING = "missing"
     CHANGED = "changed"
@@ -187,7 +187,7 @@ class DifferenceKind(StrEnum):
 
 
 class Difference(NamedTuple):
-    """A difference between the original and the generated CRD."""
+    """A difference between an imported CRD and the CRD generated from its provider.yaml."""
 
     change: DifferenceKind
     version: str

@@ -49,7 +49,7 @@ class ImportedCrd(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """A provider.yaml, and the differences that it cannot express."""
+    """The provider.yaml created from CRDs, and the differences that it cannot express."""
 
     text: str
     crds: tuple[ImportedCrd, ...]

@@ -57,7 +57,7 @@ class Unreachable(CapsmithError):
 
 @dataclass
 class Review:
-    """A review of a release with one API server."""
+    """Submits a release to one running API server, for `capsmith verify --live`."""
 
     client: KubeClient
     install: bool = False

@@ -94,7 +94,7 @@ class Installed:
 
 @dataclass(frozen=True)
 class Bundle:
-    """One provider's manifests."""
+    """One provider's manifests and its kinds' roles, as the input for static checks."""
 
     manifests: tuple[Manifest, ...]
     roles: Mapping[str, str]

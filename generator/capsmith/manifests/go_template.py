@@ -24,7 +24,7 @@ class TemplateError(ValueError):
 
 
 class TokenKind(StrEnum):
-    """Types of tokens."""
+    """Types of tokens in a Go template."""
 
     TEXT = "text"
     OPEN = "open"
@@ -48,7 +48,7 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A token, and its offset in the template."""
+    """A token, and its offset in the Go template."""
 
     kind: TokenKind
     text: str

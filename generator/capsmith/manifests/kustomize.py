@@ -21,7 +21,7 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, parse_manife
 # named items are merged by name, and all other lists are replaced.  JSON patches are not applied.
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch, and the objects it applies to."""
+    """A merge patch in a kustomization, and the objects it applies to."""
 
     document: Mapping[str, Any]
     target: Mapping[str, Any]

@@ -17,7 +17,7 @@ _UNKNOWN = re.compile(rf"{re.escape(SAMPLE)}|\$\{{\w+\}}")
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """The ServiceAccount that another provider's manager runs as."""
+    """The ServiceAccount of another provider's manager, which needs access to the kinds."""
 
     namespace: str
     name: str

@@ -373,7 +373,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One occurrence of a variable, ``${…}``."""
+    """One occurrence of a variable, ``${…}``, in a release's file."""
 
     text: str
     name: str

@@ -62,7 +62,7 @@ class LockedBlueprints(NamedTuple):
 
 
 class LockedRuntime(NamedTuple):
-    """The repository's runtime library, as a single entry."""
+    """The runtime library's entry in ``.capsmith/lock.yaml``."""
 
     version: str
     mode: str

@@ -28,14 +28,14 @@ more often."""
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """Lines that are not in conflict."""
+    """Lines in the result of a three-way merge that are not in conflict."""
 
     lines: Lines
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Lines that the two sides changed in different ways."""
+    """Lines that the two sides of a three-way merge changed in different ways."""
 
     base: Lines
     ours: Lines

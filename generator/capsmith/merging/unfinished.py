@@ -26,7 +26,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An update that left conflicts."""
+    """An update of a repository whose conflicts the author has not resolved yet."""
 
     names: ConflictLabels
     conflicts: tuple[str, ...]
@@ -43,7 +43,7 @@ class Unfinished:
         return frozenset(digests - {""})
 
     def dump(self) -> str:
-        """Return the state file's content."""
+        """Return the state as JSON, for the file that :meth:`load` parses."""
         # json would write a named tuple as a list.
         document = asdict(self) | {"names": self.names._asdict()}
         return json.dumps(document, indent=1, sort_keys=True) + "\n"

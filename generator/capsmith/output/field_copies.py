@@ -37,7 +37,7 @@ class CopiedField(NamedTuple):
 
 
 class FunctionCopies(NamedTuple):
-    """What a conversion function's scaffold does."""
+    """The required fields that a conversion function's scaffold copies, if it copies any."""
 
     missing: tuple[str, ...]
     """Required fields that only the author can fill.  If there are any, nothing is copied."""

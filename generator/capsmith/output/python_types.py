@@ -314,7 +314,7 @@ class ConvertedPart(NamedTuple):
 
 
 class ConvertedVersion(NamedTuple):
-    """An API version whose fields the author's code converts."""
+    """An API version with fields that the author's code converts to and from the hub."""
 
     resource: Resource
     template: Resource | None

@@ -22,7 +22,7 @@ CREDENTIALS_FEATURE = "credentials"
 
 
 class DraftVersion(NamedTuple):
-    """One of the provider's API versions."""
+    """One of the provider's API versions, before its name is validated."""
 
     name: str
     served: bool
@@ -34,7 +34,7 @@ class DraftVersion(NamedTuple):
 
 
 class DraftKind(NamedTuple):
-    """A kind described by the author, including its template."""
+    """A kind described by the author, including its template, before its names are validated."""
 
     section: Section
     name: str
@@ -65,7 +65,7 @@ class DraftKind(NamedTuple):
 
 
 class DraftHook(NamedTuple):
-    """One of the runtime extension's hooks."""
+    """One of the runtime extension's hooks, before its names are validated."""
 
     hook: str
     name: str
@@ -73,7 +73,7 @@ class DraftHook(NamedTuple):
 
 
 class DraftIdentity(NamedTuple):
-    """An identity kind."""
+    """An identity kind, before its names are validated."""
 
     kind: str
     keys: tuple[str, ...]
@@ -91,7 +91,7 @@ class DraftIdentity(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A provider that has not been checked yet."""
+    """A provider with a value for every setting, but with names that may still be invalid."""
 
     spec: ProviderSpec
     title: str

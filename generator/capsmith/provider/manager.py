@@ -17,7 +17,7 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 class ManagerFlag(NamedTuple):
-    """One of the manager's command-line flags."""
+    """A command-line flag that the author adds to the provider's manager."""
 
     name: Rfc1035Label
     constant: Identifier
@@ -42,7 +42,7 @@ class ManagerFlag(NamedTuple):
 
 
 class FeatureGate(NamedTuple):
-    """A feature gate declared by the author."""
+    """A feature gate that the author declares for the provider's manager."""
 
     name: KindName
     constant: Identifier

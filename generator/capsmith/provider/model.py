@@ -379,7 +379,7 @@ class Component(NamedTuple):
 
     @property
     def attributes(self) -> tuple[Identifier, ...]:
-        """Return :attr:`types` as Python identifiers."""
+        """Return :attr:`types` as Python identifiers, such as ``control_plane``."""
         return tuple(Identifier(type.replace("-", "_")) for type in self.types)
 
     @property

@@ -36,7 +36,7 @@ class KindChanges(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A move from one contract version to the next."""
+    """A provider's move from one contract version to the next."""
 
     old: Contract
     new: Contract
@@ -88,9 +88,9 @@ def is_lost(change: FieldChange) -> bool:
 
 
 def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return the fields written by users that are lost without conversion.
+    """Return the fields set by users that the step loses unless objects are converted.
 
-    Each is a string with a kind and a path.  Fields that the manager writes again are not included.
+    Each is a string with a kind and a path.  Fields that the manager sets again are omitted.
     """
     return tuple(
         f"{each.resource.kind} {change.old}"

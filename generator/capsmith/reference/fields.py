@@ -16,7 +16,7 @@ _KEYS = "x-kubernetes-list-map-keys"
 
 
 class DocumentedField(NamedTuple):
-    """A row in a field table."""
+    """A row in a table of fields, on a page of the contract reference."""
 
     path: str
     """Path such as ``status.addresses[].type``; ``[]`` means list items, ``{}`` means map

@@ -72,7 +72,7 @@ Block = Heading | Paragraph | Items | Table | CodeBlock
 
 
 class ReferencePage(NamedTuple):
-    """A page in the reference."""
+    """A page in the contract reference, which `capsmith reference` writes."""
 
     path: str
     """Path such as ``v1beta2/infra-machine``. A page named ``index`` represents its folder."""

@@ -58,7 +58,10 @@ _TESTS = {
 def build_access_page(
     table: AccessTable, core: Project, rules: Mapping[str, Rule]
 ) -> ReferencePage:
-    """Build the page about core's requests, with links to the source of tested core releases."""
+    """Build the page that lists the requests that Cluster API's managers make.
+
+    It has links to the source of the core releases that capsmith is tested with.
+    """
     texts = Texts(rules)
     blocks: list[Block] = [
         Paragraph(tuple(_introduce_access(core))),

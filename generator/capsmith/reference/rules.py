@@ -45,7 +45,7 @@ def link_rule(rule: Rule) -> Link:
 
 
 class Texts:
-    """Converts strings that mention rules to spans with links."""
+    """Converts strings to spans in which each contract rule's id is a link."""
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:
         self._rules = rules

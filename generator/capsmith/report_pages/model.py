@@ -23,7 +23,7 @@ class Excerpt(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A change to an object."""
+    """A change to an object during a conformance check."""
 
     seconds: float
     """Time of the change in seconds since the check began; negative if it was earlier."""
@@ -33,7 +33,7 @@ class Moment(NamedTuple):
 
 
 class Life(NamedTuple):
-    """The changes to an object, in order."""
+    """The changes to one object during a conformance check, in order."""
 
     subject: str
     """The object's kind and name."""
@@ -41,7 +41,7 @@ class Life(NamedTuple):
 
 
 class Log(NamedTuple):
-    """A log's last lines."""
+    """The last lines of a manager's log, as a report shows them."""
 
     name: str
     lines: tuple[str, ...]
@@ -75,7 +75,7 @@ class Entry(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Findings that have the same consequence."""
+    """Findings in a report that have the same consequence."""
 
     consequence: str
     """The consequence, and whom it affects; empty if unknown."""
@@ -83,7 +83,7 @@ class Group(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Findings in one class, such as all breaking violations."""
+    """A report's findings in one class, such as all breaking violations."""
 
     title: str
     groups: tuple[Group, ...]
@@ -133,7 +133,7 @@ class ReportPage:
 
 
 class Point(NamedTuple):
-    """A moment and its position on the time axis."""
+    """A :class:`Moment` and its position on a report's time axis."""
 
     moment: Moment
     x: float
@@ -141,7 +141,7 @@ class Point(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """Changes to several objects on a common time axis."""
+    """Changes to several objects on a report's common time axis."""
 
     zero: float
     """Position at which the check began, between 0 and 1,000."""

@@ -77,7 +77,7 @@ class ScaffoldOptions:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A provider.yaml built from the answers, before validation."""
+    """The provider.yaml that `capsmith new` builds from the answers, before validation."""
 
     answers: Mapping[str, Answer]
     typed: Mapping[str, Answer]

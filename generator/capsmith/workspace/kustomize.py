@@ -42,7 +42,7 @@ _HINT = "Specify the folder of the kustomization that builds the release, or ver
 
 
 class KustomizeOutput(NamedTuple):
-    """The objects that kustomize built from a folder."""
+    """The objects that kustomize built from a folder, as YAML."""
 
     text: str
     folder: Path

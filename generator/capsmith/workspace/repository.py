@@ -29,7 +29,7 @@ __all__ = ["Change", "Repository"]
 
 
 class Repository:
-    """The folder of a provider's repository."""
+    """Reads a provider's repository folder, locks it, and applies changes to it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

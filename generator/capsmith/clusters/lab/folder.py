@@ -32,7 +32,7 @@ _ATTEMPT_SECONDS = 0.05
 
 
 class LabFolder:
-    """The paths to a lab's files."""
+    """The paths to the files in a lab's folder, such as its state, logs and kubeconfig."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -34,7 +34,10 @@ _FLAGS = ("--v=4",)
 
 
 class InstalledProvider:
-    """One provider's installed release, and its managers."""
+    """A provider that clusterctl installs in a lab, and whose managers run as local processes.
+
+    :class:`.InstalledPods` is the counterpart for a lab with a node.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class InstalledProvider:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return each manager process's state."""
+        """Return the state of each manager, which `capsmith lab status` prints."""
         return tuple(each.state() for each in self._supervised.values())
 
     @property

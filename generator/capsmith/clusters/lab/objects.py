@@ -73,7 +73,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class ObjectRow:
-    """A table row for one object."""
+    """One object's row in the table that `capsmith lab demo` prints."""
 
     depth: int
     kind: str

@@ -29,7 +29,10 @@ _LOOK_SECONDS = 2.0
 
 
 class InstalledPods:
-    """One provider's installed release, and its managers' Deployments."""
+    """A provider that clusterctl installs in a lab with a node, and whose managers run as Pods.
+
+    :class:`.InstalledProvider` is the counterpart for a lab without a node.
+    """
 
     def __init__(
         self,
@@ -111,7 +114,7 @@ class InstalledPods:
             )
 
     def list_faults(self) -> tuple[str, ...]:
-        """Return no faults, because Pods cannot see the lab's file of faults."""
+        """Return an empty tuple: a manager in a Pod cannot read the lab's fault file."""
         return ()
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:

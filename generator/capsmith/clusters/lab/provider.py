@@ -42,7 +42,10 @@ _IMAGE = "capsmith.invalid/lab"
 
 
 class ProviderRepository:
-    """A provider's repository. :func:`read_provider` creates instances."""
+    """A provider's generated repository, as a lab uses it.
+
+    :func:`read_provider` creates instances.
+    """
 
     def __init__(self, folder: Path, spec: dict[str, Any], package: str) -> None:
         self.folder = folder
@@ -52,7 +55,7 @@ class ProviderRepository:
 
     @property
     def name(self) -> str:
-        """Return the provider's name."""
+        """Return the provider's name, as in provider.yaml."""
         return str(self.spec["name"])
 
     @property

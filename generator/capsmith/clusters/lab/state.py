@@ -14,7 +14,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 @dataclass(frozen=True)
 class ComponentState:
-    """The state of a process in a lab."""
+    """The state of one process in a lab; `capsmith lab status` prints a row for each."""
 
     name: str
     state: str
@@ -30,7 +30,7 @@ class ComponentState:
 
 @dataclass(frozen=True)
 class LabState:
-    """A lab's state, as reported by its supervisor."""
+    """A lab's state, which its supervisor writes to ``state.json`` in the lab's folder."""
 
     pid: int
     core: str
@@ -58,7 +58,7 @@ class LabState:
 
 @dataclass(frozen=True)
 class RunState:
-    """A running provider's state, as reported by `lab run`."""
+    """A running provider's state, which `capsmith lab run` writes to ``run.json``."""
 
     pid: int
     folder: str
@@ -84,7 +84,7 @@ def _paths(texts: dict[str, str]) -> dict[str, Path]:
 
 
 def write_state(path: Path, state: LabState | RunState) -> None:
-    """Replace a state file atomically."""
+    """Write a lab's ``state.json`` or ``run.json``, replacing the old file atomically."""
     write_text(path, json.dumps(asdict(state), indent=1))
 
 

@@ -16,7 +16,7 @@ from capsmith.clusters.lab.state import ComponentState, LabState, RunState, read
 
 @dataclass(frozen=True)
 class Status:
-    """A lab's status at one point in time."""
+    """A lab's status at one point in time, as `capsmith lab status` prints it."""
 
     name: str
     is_running: bool

@@ -43,7 +43,7 @@ _USERS = {
 
 
 class NodeProcesses:
-    """A node's processes, and the images for its Pods."""
+    """The processes of a lab's node, such as the kubelet, and the images for its Pods."""
 
     def __init__(
         self, paths: NodePaths, lab: Path, tools: NodeTools, pki: Pki, server: str

@@ -39,7 +39,10 @@ _ATTEMPT_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The properties of a computer that :func:`find_missing` checks."""
+    """The properties of this computer that decide whether it can run a lab's node.
+
+    :func:`read_facts` determines them, and :func:`find_missing` checks them.
+    """
 
     is_root: bool
     may_unshare: bool

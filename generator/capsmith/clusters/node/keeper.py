@@ -37,7 +37,10 @@ The command cannot remove the folder itself, because it contains mount points in
 
 @dataclass(frozen=True)
 class KeeperSettings:
-    """A keeper's settings."""
+    """Settings of the keeper: the one process of a lab's node that stays on the host.
+
+    The keeper receives them as JSON on its command line.
+    """
 
     lab: str
     """Path to the lab's folder."""

@@ -31,7 +31,7 @@ _CERT_MANAGER = "github.com/cert-manager/cert-manager"
 
 @dataclass(frozen=True)
 class NodeTools:
-    """The folders with a node's executables."""
+    """The folders with the executables that a lab's node runs."""
 
     kubernetes: Path
     """Path to the folder with kubelet, kube-proxy and kube-scheduler."""

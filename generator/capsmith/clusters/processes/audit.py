@@ -44,7 +44,7 @@ def audit_flags(folder: Path, log: Path) -> list[str]:
 
 
 class AuditedRequest(NamedTuple):
-    """A request from the audit log, without its body."""
+    """A request that is in an API server's audit log, without its body."""
 
     user: str
     access: ResourceAttributes

@@ -27,7 +27,7 @@ class Base:
 
 
 class ManagementCluster(Connection):
-    """A management cluster, initialized by the real `clusterctl init`."""
+    """A management cluster of local processes, initialized by the real `clusterctl init`."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class ManagementCluster(Connection):
             self.core.start()
 
     def stop(self) -> None:
-        """Stop all processes."""
+        """Stop Cluster API's core, the controller manager and the API server."""
         for part in (self.core, self.controllers, self.apiserver):
             part.stop()
 

@@ -32,7 +32,7 @@ def find_component_types(out: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class ReleaseComponent:
-    """A components file in a release."""
+    """A components file in a release, such as ``infrastructure-components.yaml``."""
 
     out: Path
     """Path to the folder with the release assets."""
@@ -41,7 +41,7 @@ class ReleaseComponent:
 
     @property
     def file(self) -> str:
-        """Return the components file's name."""
+        """Return the file's name, such as ``infrastructure-components.yaml``."""
         return f"{self.type}{_SUFFIX}"
 
     @cached_property

@@ -83,7 +83,7 @@ class CapiCore:
         self.start()
 
     def stop(self) -> None:
-        """Stop the process."""
+        """Stop the core manager's process."""
         self.process.stop()
 
     def _process(self, *more: str) -> Process:

@@ -45,7 +45,7 @@ class StaleError(ApiError, PassingError):
 
 
 class TokenSource(Protocol):
-    """Provides tokens that expire."""
+    """Protocol for a source of bearer tokens that expire (:attr:`Credentials.source`)."""
 
     def token(self) -> str:
         """Return a token that has not expired.

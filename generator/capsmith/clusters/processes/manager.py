@@ -229,7 +229,7 @@ class ProviderManager:
             self._process.kill()
 
     def stop(self) -> None:
-        """Stop the process."""
+        """Stop the manager's process, if it was started."""
         if self._process is not None:
             self._process.stop()
 

@@ -82,7 +82,7 @@ def bind_to_parent(argv: Sequence[str | Path]) -> list[str]:
 
 
 class Process:
-    """A long-running component and its log file."""
+    """A long-running child process, such as an API server, and the log file for its output."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class Process:
             self.kill()
 
     def tail(self) -> str:
-        """Return the log's last lines."""
+        """Return the last lines of the process's log file, or ``(no log)`` if there is no file."""
         if not self.log.exists():
             return "(no log)"
         lines = self.log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]

@@ -30,7 +30,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class RepositoryEntry:
-    """One provider's release in the repository."""
+    """One provider's release in a local clusterctl repository."""
 
     label: str
     """Provider label, such as `infrastructure-docker`."""

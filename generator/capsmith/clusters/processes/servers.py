@@ -165,7 +165,7 @@ class ApiServer:
         self.process.wait_ready(self._ready)
 
     def stop(self) -> None:
-        """Stop the server."""
+        """Close the client's connections and stop the API server."""
         self.client.close()
         self.process.stop()
 
@@ -231,7 +231,7 @@ class ControllerManager:
         self._health.close()
 
     def stop(self) -> None:
-        """Stop the controllers."""
+        """Stop kube-controller-manager."""
         self.process.stop()
 
     def _ready(self) -> bool:

@@ -62,7 +62,7 @@ def check_aggregate_role(context: Context, params: Aggregation) -> Iterator[Viol
 
 @dataclass(frozen=True, slots=True)
 class RoleVerbs:
-    """Verbs to grant on the kinds of one role."""
+    """Verbs that a ClusterRole must grant on the kinds with one contract role."""
 
     role: str
     verbs: tuple[str, ...]
@@ -134,7 +134,7 @@ def check_manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Viol
 
 @dataclass(frozen=True, slots=True)
 class ResourceVerbs:
-    """The verbs that a manager needs on one resource."""
+    """Verbs on one resource, as a parameter of the check ``manager-finalizers``."""
 
     group: str
     resource: str
@@ -194,7 +194,7 @@ def list_created_helpers(context: Context, grants: Iterable[Grant]) -> list[Crd]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Verbs that the manager needs on one resource."""
+    """Verbs that a manager needs on one resource, for the check ``manager-access``."""
 
     group: str
     resource: str

@@ -31,7 +31,7 @@ _IMAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """The prefixes that file names may start with."""
+    """What may precede ``components.yaml`` in a file name, for the check ``components-name``."""
 
     prefixes: tuple[str, ...]
 
@@ -90,7 +90,7 @@ def check_objects_in_namespace(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class LabelOn:
-    """A label, and the kinds that should have it."""
+    """A label and the kinds that need it, for ``selectors-labelled`` and ``objects-labelled``."""
 
     label: str
     """Key of the label."""
@@ -187,7 +187,7 @@ def _canonical(image: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """The name of a container."""
+    """The name of the manager's container, for the check ``container-named``."""
 
     name: str
 
@@ -234,7 +234,7 @@ def check_inject_ca_form(context: Context, params: Annotation) -> Iterator[Viola
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """A list of kinds."""
+    """Cluster-scoped kinds whose objects' names ``cluster-scoped-prefix`` checks."""
 
     kinds: tuple[str, ...]
 
@@ -257,7 +257,7 @@ def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Vio
 
 @dataclass(frozen=True, slots=True)
 class RequiredArguments:
-    """Command-line options that must be set."""
+    """Command-line options that the manager's Deployment must set, for ``manager-arguments``."""
 
     arguments: tuple[str, ...]
 
@@ -276,7 +276,7 @@ def check_manager_arguments(context: Context, params: RequiredArguments) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """Settings that the manager's container must have."""
+    """Settings that the manager's container must have, for the check ``manager-pod``."""
 
     container: str
     """Name of the manager's container."""

@@ -18,7 +18,7 @@ _TEMPLATE = "Template"
 
 @dataclass(frozen=True, slots=True)
 class RequiredScope:
-    """The scope that a kind must have."""
+    """The scope that a kind must have, for the check ``crd-scope``."""
 
     scope: str
 
@@ -37,7 +37,7 @@ def check_crd_scope(context: Context, params: RequiredScope) -> Iterator[Violati
 
 @dataclass(frozen=True, slots=True)
 class OptOut:
-    """An annotation that exempts a CRD from the check."""
+    """An annotation that exempts a CRD from the check ``crd-name``."""
 
     unless_annotated: str
 
@@ -68,7 +68,7 @@ def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The maximum length in characters."""
+    """The maximum length in characters, for the checks ``crd-kind`` and ``crd-group``."""
 
     longest: int
 
@@ -164,7 +164,7 @@ class RoleColumns:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Printer columns by role."""
+    """The usual printer columns of each role, for the check ``crd-printer-columns``."""
 
     columns: tuple[RoleColumns, ...]
 
@@ -185,7 +185,7 @@ def check_crd_printer_columns(context: Context, params: Columns) -> Iterator[Vio
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label that must exist, with any value."""
+    """A label that a CRD must have, with any value, for the check ``crd-label``."""
 
     label: str
     """Key of the label."""

@@ -34,7 +34,7 @@ def check_flavor_namespace(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """Variables that cluster templates should contain."""
+    """Variables that cluster templates should contain, for the check ``flavor-variables``."""
 
     variables: tuple[str, ...]
     """Variables that a cluster template should contain, except for those below."""
@@ -146,7 +146,7 @@ _ALWAYS = (Artefact.COMPONENTS, Artefact.CLUSTER_TEMPLATE)
 
 @dataclass(frozen=True, slots=True)
 class TroubleKind:
-    """The type of problem to report: ``syntax`` or ``empty``."""
+    """The problem that ``variable-trouble`` reports: ``syntax`` or ``empty``."""
 
     trouble: str
 

@@ -50,14 +50,14 @@ def check_metadata_field(context: Context, params: Value) -> Iterator[Violation]
 
 @dataclass(frozen=True, slots=True)
 class RequiredField:
-    """A field that must be set, to any value."""
+    """A field of metadata.yaml that must be set, to any value."""
 
     field: str
 
 
 @check("metadata-field-there", RequiredField)
 def check_metadata_field_there(context: Context, params: RequiredField) -> Iterator[Violation]:
-    """CC-11: The field is present."""
+    """CC-11: The required field of metadata.yaml is set."""
     for metadata in context.bundle.files(Artefact.METADATA):
         if not metadata.document.get(params.field):
             yield Violation(metadata, f"{params.field} is missing")
@@ -107,7 +107,7 @@ def check_metadata_has_release(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class SeriesContracts:
-    """The contract versions that release series may have."""
+    """Contract versions that release series may have, for the check ``metadata-contracts``."""
 
     current: tuple[str, ...]
     """Contract versions that clusterctl can install today."""

@@ -313,7 +313,7 @@ def _missing_mounts(workload: Manifest, mountable: Set[Mount]) -> Iterator[Viola
 
 @dataclass(frozen=True, slots=True)
 class BuiltInRoles:
-    """ClusterRoles that every API server creates."""
+    """ClusterRoles that every API server creates, for the check ``binding-references``."""
 
     names: tuple[str, ...]
     """Full names of some of these roles."""

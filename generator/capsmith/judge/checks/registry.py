@@ -70,7 +70,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class NoParams:
-    """The parameters of a check that has none."""
+    """The parameter class of a check that takes no parameters."""
 
 
 CheckFunction = Callable[..., Iterable[Violation]]
@@ -78,7 +78,7 @@ CheckFunction = Callable[..., Iterable[Violation]]
 
 @dataclass(frozen=True, slots=True)
 class NamedCheck:
-    """A registered check."""
+    """A check function under its registered name, with the class of its parameters."""
 
     name: str
     run: CheckFunction

@@ -207,7 +207,7 @@ def _find_worker_kind(context: Context, params: External) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Fields of which at least one must be declared."""
+    """Fields of which a kind must declare at least one, for ``schema-one-of-paths``."""
 
     parts: tuple[SchemaPart, ...]
     """Field paths with their types."""
@@ -242,7 +242,7 @@ def check_schema_one_of_paths(context: Context, params: Alternatives) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class MapList:
-    """A list whose items are identified by keys."""
+    """A list whose items are identified by keys, for the check ``schema-map-list``."""
 
     path: str
     """Path to the list. Nothing is checked unless the list is declared."""
@@ -292,7 +292,7 @@ def _has_items_by(schema: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Fields that must not be declared."""
+    """Fields that a kind must not declare, for the check ``schema-absent``."""
 
     paths: tuple[str, ...]
 

@@ -127,7 +127,7 @@ def check_template_guard(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The annotation that marks the topology controller's dry runs."""
+    """The annotation on the topology controller's dry runs, for ``template-dry-run``."""
 
     annotation: str
 

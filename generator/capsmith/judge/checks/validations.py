@@ -31,7 +31,7 @@ _OF_EVERY_OBJECT = {
 
 
 class RulePlace(NamedTuple):
-    """A schema that contains CEL rules."""
+    """A schema in a CRD that contains CEL rules, and its path."""
 
     path: Path
     """Path from the root schema to this schema."""

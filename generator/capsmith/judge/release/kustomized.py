@@ -21,7 +21,7 @@ _RELEASE = "default"
 
 
 class BuiltFolder(NamedTuple):
-    """The objects that kustomize built from one folder."""
+    """The YAML that kustomize built from one folder, for `capsmith verify`."""
 
     text: str
     name_of: Callable[[str], str]

@@ -34,7 +34,7 @@ class Condition(NamedTuple):
 
 
 class CrdAnswer(NamedTuple):
-    """The API server's response for a CRD."""
+    """An API server's response to the dry run of one of a release's CRDs."""
 
     manifest: Manifest
     refusal: str = ""

@@ -132,7 +132,7 @@ class VerifyOptions:
 
 
 class StepState(StrEnum):
-    """The state of a migration step."""
+    """Whether a release has done a step of the migration to the next contract version."""
 
     DONE = "done"
     LEFT = "left"
@@ -144,7 +144,7 @@ class StepState(StrEnum):
 
 
 class MigrationStep(NamedTuple):
-    """A migration step for one kind."""
+    """Something to change in a kind, or in a file, to migrate to the next contract version."""
 
     state: StepState
     kind: str

@@ -135,7 +135,7 @@ _NEAR = 2
 
 
 class SourceFile(NamedTuple):
-    """A file in a release."""
+    """A file that `capsmith verify` checks, with its name and text."""
 
     name: str
     text: str

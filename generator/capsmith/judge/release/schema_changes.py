@@ -22,7 +22,7 @@ fields."""
 
 
 class SchemaChange(NamedTuple):
-    """A difference between two schemas that affects stored objects."""
+    """A difference between an old and a new release's schemas that affects stored objects."""
 
     rule: str
     field: str

@@ -16,7 +16,7 @@ _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
 
 class Core(NamedTuple):
-    """A minor release of core and clusterctl."""
+    """A minor release of Cluster API core and clusterctl, such as ``v1.14``."""
 
     major: int
     minor: int

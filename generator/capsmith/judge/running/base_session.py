@@ -17,7 +17,7 @@ from capsmith.judge.running.model import Skipped, Timing, Violated
 
 
 class ManagerProcess(Protocol):
-    """The provider's manager process, if this run started it."""
+    """Protocol for a provider's manager process that the conformance run started itself."""
 
     def kill(self) -> None:
         """Kill the process, simulating a crash."""

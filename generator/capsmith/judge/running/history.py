@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class WatchedKind(NamedTuple):
-    """A kind whose objects are recorded in a history."""
+    """A kind whose objects :class:`History` watches and records."""
 
     api_version: str
     kind: str

@@ -31,7 +31,7 @@ _PREFIX = 24
 
 @dataclass(frozen=True)
 class IpamObjects:
-    """The pools that a run uses, one per kind."""
+    """The IPAM provider's pools that a conformance run uses, one per kind."""
 
     documents: tuple[JSON, ...]
 
@@ -42,7 +42,7 @@ class IpamObjects:
 
     @property
     def names(self) -> list[str]:
-        """Return the pools' kinds."""
+        """Return the name of each pool's kind."""
         return [kind for _, kind in self.kinds]
 
     def group(self, kind: str) -> str:

@@ -21,7 +21,7 @@ _MAX_LINES = 200
 
 
 class LogSource(Protocol):
-    """Provides the logs of a run's managers."""
+    """Provides what a provider's managers log during a conformance run."""
 
     def begin_check(self) -> None:
         """Make :meth:`read` skip everything logged so far."""

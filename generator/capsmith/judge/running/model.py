@@ -26,7 +26,7 @@ class Skipped(Exception):
 
 
 class CheckOutcome(StrEnum):
-    """The outcome of a check."""
+    """The outcome of a conformance check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -37,7 +37,7 @@ class CheckOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ConformanceCheck(Generic[S]):
-    """A check on a manager's behaviour."""
+    """A check on a running manager's behaviour, as part of `capsmith conformance`."""
 
     name: str
     """Unique name in kebab case."""
@@ -78,7 +78,7 @@ class LogPart(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """The outcome of one check, and the reason."""
+    """The outcome of one conformance check, and the reason."""
 
     name: str
     title: str
@@ -120,7 +120,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class ConformanceReport:
-    """The results of all checks in a run."""
+    """The results of all checks in one run of `capsmith conformance`."""
 
     provider: str
     contract: str

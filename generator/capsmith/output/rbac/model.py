@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Permission(NamedTuple):
-    """An RBAC rule, and the reason for it."""
+    """An RBAC rule in a generated Role or ClusterRole, and the reason for it."""
 
     groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -125,7 +125,7 @@ class DeclaredRule:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPermissions:
-    """The content of one ``permissions.yaml``."""
+    """The content of a ``permissions.yaml``: permissions that one library folder needs."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 

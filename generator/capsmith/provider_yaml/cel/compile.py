@@ -106,7 +106,7 @@ _NO_METHOD = "No matching overloads found"
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles the CEL rules for one schema."""
+    """Compiles CEL rules against one schema, with the same errors as the API server."""
 
     _declarations: Declarations
     _self_type: CelType | None

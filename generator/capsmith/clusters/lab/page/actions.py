@@ -35,7 +35,7 @@ _FAULTS = (
 
 @dataclass(frozen=True)
 class Action:
-    """An action that a user can run."""
+    """An action on the lab's page, such as deleting an object or killing a manager."""
 
     id: str
     title: str
@@ -50,7 +50,7 @@ class Action:
 
 
 class Actions(Protocol):
-    """Provides the actions that a page offers."""
+    """Provides the actions that a lab's page offers for the lab and for each object."""
 
     def list_for_lab(self) -> list[Action]:
         """Return the actions that affect the lab as a whole."""
@@ -60,14 +60,14 @@ class Actions(Protocol):
 
 
 class NoActions:
-    """Provides no actions, for a read-only page."""
+    """Offers no actions, which makes a lab's page read-only."""
 
     def list_for_lab(self) -> list[Action]:
-        """Return an empty list."""
+        """Return an empty list: a read-only page has no actions."""
         return []
 
     def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
-        """Return an empty list."""
+        """Return an empty list: a read-only page has no actions."""
         return []
 
 

@@ -50,7 +50,7 @@ def _find_start(path: Path, backlog: int) -> int:
 
 
 class LabSource:
-    """A lab's processes, logs and simulated servers."""
+    """Provides a lab's processes, logs and simulated servers to the lab's page."""
 
     def __init__(self, lab: LabFolder) -> None:
         self._lab = lab

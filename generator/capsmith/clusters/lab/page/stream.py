@@ -46,7 +46,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """A browser tab's current view."""
+    """What one browser tab of the lab's page shows: a tree, an object's details, and logs."""
 
     tree: TreeQuery = field(default_factory=TreeQuery)
     selected: str = ""

@@ -47,7 +47,7 @@ class ClusterWatch:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Start watching in background threads."""
+        """Start background threads that watch the cluster's Cluster API objects and events."""
         self._spawn("the kinds", self._watch_types)
 
     def stop(self) -> None:

@@ -24,7 +24,7 @@ from capsmith.clusters.processes.nodes import build_healthy_conditions
 
 @dataclass(frozen=True)
 class Server:
-    """A simulated machine."""
+    """A simulated machine, for which a simulated kubelet registers a Node."""
 
     id: str
     name: str

@@ -35,7 +35,7 @@ _APPS = "apps/v1"
 
 
 class Controllers(Protocol):
-    """A cluster's kube-controller-manager process."""
+    """Protocol for a workload cluster's kube-controller-manager, which runs as a process."""
 
     @property
     def running(self) -> bool:
@@ -79,7 +79,7 @@ class SimulatedPods:
         self._reconcile()
 
     def stop(self) -> None:
-        """Stop the controllers."""
+        """Stop the workload cluster's kube-controller-manager, if it was started."""
         if self._controllers is not None:
             self._controllers.stop()
 

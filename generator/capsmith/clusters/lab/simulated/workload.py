@@ -58,7 +58,7 @@ class _Boot:
 
 
 class Machines:
-    """One cluster's servers, as of the last :meth:`refresh`."""
+    """One workload cluster's simulated servers, as of the last :meth:`refresh`."""
 
     def __init__(self, client: KubeClient, core: str, namespace: str, cluster: str) -> None:
         self._client = client

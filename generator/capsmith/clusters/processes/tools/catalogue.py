@@ -52,7 +52,7 @@ def core_releases() -> dict[str, str]:
 
 
 def default_core() -> str:
-    """Return core's default release series."""
+    """Return the default release series of Cluster API core, such as ``v1.14``."""
     return load_releases().core.default.series
 
 

@@ -27,7 +27,7 @@ _SECONDS = 30
 
 @dataclass(frozen=True)
 class InstalledServers:
-    """Kubernetes servers installed by the user."""
+    """The user's own Kubernetes servers and clusterctl, which then need not be built."""
 
     paths: dict[str, Path] = field(default_factory=dict)
     """Paths to the executables, by name; empty if there are none."""

@@ -42,7 +42,7 @@ class AuthorCall:
 
 @dataclass(frozen=True)
 class Wait:
-    """The reason why an object started waiting."""
+    """When and why an object began to wait for something, according to its manager's log."""
 
     begin: float
     reason: str
@@ -51,7 +51,7 @@ class Wait:
 
 @dataclass
 class ObjectHistory:
-    """An object's latest calls and waits."""
+    """An object's latest waits and latest calls to author code, as the lab's page shows them."""
 
     calls: deque[AuthorCall] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))
     waits: deque[Wait] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))

@@ -64,7 +64,7 @@ class ServedType:
 
 
 class SimulatedServer(NamedTuple):
-    """A server in the simulated cloud."""
+    """A server in a lab's simulated cloud, as the lab's page shows it."""
 
     id: str
     name: str
@@ -195,7 +195,7 @@ class ObjectStore:
 
 
 def get_key(obj: JSON) -> ObjectKey:
-    """Return an object's key."""
+    """Return the key of an API object: its group, kind, namespace and name."""
     metadata = get_mapping(obj.get("metadata"))
     group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
     return ObjectKey(

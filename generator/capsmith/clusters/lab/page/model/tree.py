@@ -40,7 +40,7 @@ class TreeQuery:
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A row of the tree."""
+    """A row in the object tree on the lab's page: one object, or a group of similar ones."""
 
     id: str
     depth: int
