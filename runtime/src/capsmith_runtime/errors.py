@@ -257,7 +257,7 @@ class TooManyRequestsError(ApiError):
 
 
 class ServerError(ApiError):
-    """Raised if the API server failed (500 and above)."""
+    """Raised if the API server responds with status 500 or above."""
 
     status = 500
 

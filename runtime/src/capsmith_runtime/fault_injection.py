@@ -54,7 +54,10 @@ class LoginRefused(ReconcileError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """The faults to simulate; shares are between 0 and 1, and ``seed`` decides which calls fail."""
+    """The faults that a simulated cloud injects into calls.
+
+    The rates are shares of calls, from 0 to 1; ``seed`` decides which calls fail.
+    """
 
     hang: float = 0.0
     """Share of calls that hang until the fault is switched off, and then fail.

@@ -61,7 +61,7 @@ class Flag(ABC, Generic[T]):
 
 
 class StringFlag(Flag[str]):
-    """A flag whose value is a string."""
+    """A command-line flag of the manager, with a string as its value."""
 
     def __init__(
         self, name: str, *, default: str = "", description: str = "", choices: Sequence[str] = ()
@@ -131,7 +131,7 @@ class _BoundedFlag(Flag[N]):
 
 
 class IntegerFlag(_BoundedFlag[int]):
-    """A flag whose value is an integer."""
+    """A command-line flag of the manager, with an integer as its value."""
 
     def parse(self, text: str) -> int:
         """Return the integer; raises ValueError if it is not one, or is out of bounds."""
@@ -139,7 +139,7 @@ class IntegerFlag(_BoundedFlag[int]):
 
 
 class NumberFlag(_BoundedFlag[float]):
-    """A flag whose value is a finite number."""
+    """A command-line flag of the manager, with a finite number as its value."""
 
     def parse(self, text: str) -> float:
         """Return the number; raises ValueError if it is not finite or out of bounds."""

@@ -158,7 +158,7 @@ def _stop_or_exit(stop: asyncio.Event) -> None:
 
 
 class Manager:
-    """A component's manager, which runs only once."""
+    """Runs one component's caches, controllers and leader election; it can run only once."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """A manager's options; all times are in seconds."""
+    """A manager's command-line options; all times are in seconds."""
 
     component: str = ""
     """Type of the provider to run."""
@@ -110,7 +110,7 @@ class Options:
 
 
 class ExtraFlags(Protocol):
-    """Protocol for additional flags, which only some providers have."""
+    """Protocol for command-line flags that only some providers' managers have."""
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ __version__: Final = "0.2.0"
 
 
 class Build(NamedTuple):
-    """The provider release that is running."""
+    """The versions of the running provider and of capsmith_runtime."""
 
     provider: str
     """Name of the provider's distribution."""

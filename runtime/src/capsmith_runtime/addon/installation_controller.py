@@ -60,7 +60,7 @@ MISSING_CLUSTER_SECONDS: Final = 60.0
 
 
 class InstallationController:
-    """Reconciles the installations for one kind of add-on."""
+    """Installs one kind of add-on on workload clusters, and removes it."""
 
     def __init__(
         self,

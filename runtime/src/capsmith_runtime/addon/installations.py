@@ -77,7 +77,7 @@ _MAX_NAMED_CLUSTERS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
-    """The result of an installation's last reconcile."""
+    """Whether an add-on was ready on one cluster at the last reconcile, and why not."""
 
     ready: bool
     reason: str
@@ -115,7 +115,7 @@ class InstallationStatuses:
         return changed
 
     def drop(self, installation: Installation) -> None:
-        """Remove an installation's status."""
+        """Forget the status of an add-on on one cluster."""
         self._by_addon.get(installation.addon, {}).pop(installation.cluster, None)
 
     def forget(self, addon: NamespacedName) -> None:

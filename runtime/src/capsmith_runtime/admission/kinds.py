@@ -16,7 +16,7 @@ _TEMPLATE_SPEC: Final = ("spec", "template", "spec")
 # No slots, because cached properties need a dictionary.
 @dataclass(frozen=True, kw_only=True)
 class AdmittedKind:
-    """A kind with a validator, a defaulter or both."""
+    """A kind that has a validating webhook, a defaulting webhook or both."""
 
     group: str
     kind: str
@@ -32,12 +32,12 @@ class AdmittedKind:
 
     @property
     def validate_path(self) -> str:
-        """Return the validating webhook's path."""
+        """Return the path in the URL of the kind's validating webhook."""
         return f"/validate/{self.plural}.{self.group}"
 
     @property
     def mutate_path(self) -> str:
-        """Return the mutating webhook's path."""
+        """Return the path in the URL of the kind's mutating webhook."""
         return f"/mutate/{self.plural}.{self.group}"
 
     @cached_property

@@ -68,7 +68,7 @@ class ConfigOwner:
 
 
 class ConfigOwnerFinder:
-    """Finds the owners of configurations in the caches."""
+    """Finds the Machine or MachinePool that owns a bootstrap configuration, in the caches."""
 
     def __init__(self, caches: Caches, pools: Informer) -> None:
         self._caches = caches

@@ -291,7 +291,7 @@ def init_lock_holder(config_map: Object) -> str | None:
 
 
 class V1Beta1BootstrapStatus:
-    """BootstrapStatusWriter for contract v1beta1."""
+    """Reads and writes a bootstrap configuration's status in contract v1beta1's format."""
 
     contract = "v1beta1"
 
@@ -308,7 +308,7 @@ class V1Beta1BootstrapStatus:
 
 
 class V1Beta2BootstrapStatus:
-    """BootstrapStatusWriter for contract v1beta2."""
+    """Reads and writes a bootstrap configuration's status in contract v1beta2's format."""
 
     contract = "v1beta2"
 

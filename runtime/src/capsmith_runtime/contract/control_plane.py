@@ -97,7 +97,7 @@ class MachineDraft:
 
 
 class CoreMachines(Protocol):
-    """Reads and writes Machines in one version of cluster.x-k8s.io."""
+    """Protocol for reading and building Machines in one version of cluster.x-k8s.io."""
 
     @property
     def version(self) -> str:
@@ -258,7 +258,7 @@ class ReplicaFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlaneFacts:
-    """The observed state of a control plane."""
+    """What a reconcile learned about a control plane, for the control plane's status."""
 
     initialized: bool
     """Whether the API server has ever responded; once true, never reset (CP-02, CP-03)."""
@@ -298,7 +298,7 @@ class ControlPlaneShape(Protocol):
         ...
 
     def read_machine_template(self, obj: Object) -> MachineTemplate:
-        """Return ``spec.machineTemplate``."""
+        """Return the content of a control plane's ``spec.machineTemplate``."""
         ...
 
     def build_status(

@@ -28,16 +28,16 @@ from capsmith_runtime.contract.status_writer import READY_FIELD, set_extra_field
 
 
 class V1Beta1ControlPlane:
-    """ControlPlaneShape for contract v1beta1."""
+    """Reads and writes a control plane's fields in contract v1beta1's format."""
 
     contract = "v1beta1"
 
     def is_initialized(self, obj: Object) -> bool:
-        """Return ``status.initialized`` (CP-03)."""
+        """Return whether ``status.initialized`` is true (CP-03)."""
         return metadata.lookup(obj, "status", "initialized") is True
 
     def read_machine_template(self, obj: Object) -> MachineTemplate:
-        """Return ``spec.machineTemplate`` (CP-13, CP-15)."""
+        """Return the content of ``spec.machineTemplate`` (CP-13, CP-15)."""
         template = metadata.mapping(obj, "spec", "machineTemplate")
         reference = metadata.mapping(template, "infrastructureRef")
         return MachineTemplate(
@@ -104,12 +104,12 @@ class V1Beta1ControlPlane:
 
 
 class V1Beta2ControlPlane:
-    """ControlPlaneShape for contract v1beta2."""
+    """Reads and writes a control plane's fields in contract v1beta2's format."""
 
     contract = "v1beta2"
 
     def is_initialized(self, obj: Object) -> bool:
-        """Return ``status.initialization.controlPlaneInitialized`` (CP-02)."""
+        """Return whether ``status.initialization.controlPlaneInitialized`` is true (CP-02)."""
         return metadata.lookup(obj, "status", "initialization", "controlPlaneInitialized") is True
 
     def read_machine_template(self, obj: Object) -> MachineTemplate:
@@ -182,7 +182,7 @@ CONTROL_PLANE_SHAPES: Final[Mapping[str, ControlPlaneShape]] = {
 
 
 class CoreMachinesV1Beta1:
-    """CoreMachines for cluster.x-k8s.io/v1beta1."""
+    """Reads and builds control plane Machines in cluster.x-k8s.io/v1beta1."""
 
     version = "v1beta1"
 
@@ -266,7 +266,7 @@ class CoreMachinesV1Beta1:
 
 
 class CoreMachinesV1Beta2:
-    """CoreMachines for cluster.x-k8s.io/v1beta2."""
+    """Reads and builds control plane Machines in cluster.x-k8s.io/v1beta2."""
 
     version = "v1beta2"
 

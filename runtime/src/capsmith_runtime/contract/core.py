@@ -94,7 +94,7 @@ class Machine:
 
 
 class CoreReader(Protocol):
-    """Reads objects in one version of cluster.x-k8s.io."""
+    """Protocol for reading Clusters and Machines in one version of cluster.x-k8s.io."""
 
     @property
     def version(self) -> str:

@@ -39,7 +39,7 @@ class IPAddressClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IPAddress:
-    """Read-only view of an allocated address."""
+    """Read-only view of an IPAddress, which holds an allocated address."""
 
     name: str
     namespace: str

@@ -51,7 +51,7 @@ class MachinePool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMachine:
-    """The Machine fields that its pool's controller acts on."""
+    """The fields of a pool's Machine that determine what the pool's controller does."""
 
     name: str
     deleting: bool

@@ -35,7 +35,7 @@ class InstanceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFacts:
-    """The observed state of a pool."""
+    """What a reconcile learned about a machine pool, for the pool's status."""
 
     provisioned: bool
     """Whether the pool is provisioned; once true, never reset (MP-01, MP-02)."""
@@ -49,7 +49,7 @@ class PoolFacts:
 
 
 class MachinePoolStatusWriter(Protocol):
-    """Writes pools' status in one contract version's format."""
+    """Protocol for reading and writing a machine pool's status in one contract version's format."""
 
     @property
     def contract(self) -> str:
@@ -160,7 +160,7 @@ def _build_instance(one: InstanceFacts) -> dict[str, Any]:
 
 
 class V1Beta1PoolStatus:
-    """MachinePoolStatusWriter for contract v1beta1."""
+    """Reads and writes a machine pool's status in contract v1beta1's format."""
 
     contract = "v1beta1"
 
@@ -176,7 +176,7 @@ class V1Beta1PoolStatus:
 
 
 class V1Beta2PoolStatus:
-    """MachinePoolStatusWriter for contract v1beta2."""
+    """Reads and writes a machine pool's status in contract v1beta2's format."""
 
     contract = "v1beta2"
 

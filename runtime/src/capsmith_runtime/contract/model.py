@@ -39,7 +39,7 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Address of the control plane (IC-02)."""
+    """Address of a cluster's control plane (IC-02)."""
 
     host: str
     """Host name or IP address, 1 to 512 characters long."""

@@ -15,7 +15,7 @@ READY_FIELD: Final = "ready"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """Observed state of a cluster's infrastructure."""
+    """What a reconcile learned about a cluster's infrastructure, for its spec and status."""
 
     endpoint: Endpoint | None
     failure_domains: Sequence[FailureDomain]
@@ -25,7 +25,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
-    """Observed state of a machine."""
+    """What a reconcile learned about an infrastructure machine, for its spec and status."""
 
     provider_id: str
     addresses: Sequence[Address]
@@ -36,7 +36,7 @@ class MachineFacts:
 
 
 class ConditionWriter(Protocol):
-    """Writes conditions in one API version's format."""
+    """Protocol for merging conditions into a status, in one API version's format."""
 
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
@@ -108,7 +108,7 @@ class StatusWriter(ConditionWriter, Protocol):
 
 
 class ContractFormat(NamedTuple):
-    """The formats that belong to one contract version."""
+    """One contract version's formats: a reader for core's objects, and a writer for status."""
 
     reader: CoreReader
     """Reads core's objects in the API version with the same name."""

@@ -47,7 +47,7 @@ def build_reference(obj: Object) -> dict[str, Any]:
 
 
 class CoreV1Beta1:
-    """CoreReader for cluster.x-k8s.io/v1beta1."""
+    """Reads Clusters and Machines in cluster.x-k8s.io/v1beta1."""
 
     version = "v1beta1"
 
@@ -84,7 +84,7 @@ _FAILURE: Final = ("failureReason", "failureMessage")
 
 
 class V1Beta1Status:
-    """StatusWriter for contract v1beta1."""
+    """Writes the spec and status of a provider's objects in contract v1beta1's format."""
 
     contract = "v1beta1"
 
@@ -104,7 +104,7 @@ class V1Beta1Status:
         return {key: value for key, value in status.items() if key not in _FAILURE}
 
     def is_provisioned(self, obj: Object) -> bool:
-        """Return ``status.ready`` (IC-06, IM-04)."""
+        """Return whether ``status.ready`` is true (IC-06, IM-04)."""
         return metadata.lookup(obj, "status", "ready") is True
 
     def build_cluster_spec(

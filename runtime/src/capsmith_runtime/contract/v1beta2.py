@@ -37,7 +37,7 @@ def build_reference(obj: Object) -> dict[str, Any]:
 
 
 class CoreV1Beta2:
-    """CoreReader for cluster.x-k8s.io/v1beta2."""
+    """Reads Clusters and Machines in cluster.x-k8s.io/v1beta2."""
 
     version = "v1beta2"
 
@@ -61,7 +61,7 @@ def _infrastructure(obj: Object) -> ObjectRef | None:
 
 
 class V1Beta2Status:
-    """StatusWriter for contract v1beta2."""
+    """Writes the spec and status of a provider's objects in contract v1beta2's format."""
 
     contract = "v1beta2"
 
@@ -74,7 +74,7 @@ class V1Beta2Status:
         return dict(status)
 
     def is_provisioned(self, obj: Object) -> bool:
-        """Return ``status.initialization.provisioned`` (IC-05, IM-03)."""
+        """Return whether ``status.initialization.provisioned`` is true (IC-05, IM-03)."""
         return metadata.lookup(obj, "status", "initialization", "provisioned") is True
 
     def build_cluster_spec(

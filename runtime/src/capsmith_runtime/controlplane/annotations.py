@@ -133,7 +133,7 @@ MIN_HEALTHY_SECONDS: Final = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationStrategy:
-    """The control plane's settings in ``spec.remediation``."""
+    """How unhealthy Machines are replaced, according to a control plane's ``spec.remediation``."""
 
     max_retry: int | None = None
     """Maximum number of retries, or None if unlimited."""

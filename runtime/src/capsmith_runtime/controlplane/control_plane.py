@@ -236,7 +236,7 @@ class HookCallError(ReconcileError):
 
 
 class TerminalHookCallError(HookCallError, TerminalError):
-    """Raised if a hook raised TerminalError."""
+    """Raised if a control plane hook in the author's code raised TerminalError."""
 
 
 @dataclass(slots=True, kw_only=True)

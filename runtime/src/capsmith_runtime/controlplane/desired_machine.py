@@ -181,7 +181,10 @@ class DesiredMachine:
         bootstrap: Object,
         replaced: RemediationData | None,
     ) -> MachineDraft:
-        """Create the Machine's draft; ``replaced`` names the Machine that it replaces, if any."""
+        """Create a draft of the Machine.
+
+        ``replaced`` identifies the Machine that the new one replaces; it is None if there is none.
+        """
         annotations = {self.annotations.pre_terminate_hook: ""}
         if replaced is not None:
             annotations[self.annotations.remediation_for] = encode(replaced)

@@ -151,7 +151,7 @@ class ExternalObject:
 
     @property
     def resource(self) -> ResourceType:
-        """Return the object's resource type."""
+        """Return the resource type of the object's kind."""
         return self.informer.resource
 
 

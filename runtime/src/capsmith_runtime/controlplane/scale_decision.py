@@ -61,14 +61,14 @@ class ScaleInput:
 
 @dataclass(frozen=True, slots=True)
 class ScaleUp:
-    """Decision to create a Machine."""
+    """Decision to create a control plane Machine, in the failure domain ``domain`` if it is set."""
 
     domain: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDown:
-    """Decision to delete a Machine."""
+    """Decision to delete the control plane Machine ``name``, and the cause."""
 
     name: str
     cause: Cause

@@ -21,7 +21,7 @@ from capsmith_runtime.conversion.values import (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A difference between the two formats of a kind."""
+    """A field that differs between the contract versions v1beta1 and v1beta2 of one kind."""
 
     old: Path
     """The path in contract v1beta1, or empty if v1beta1 has no such field."""
@@ -37,7 +37,7 @@ Versions = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionContext:
-    """The inputs of a conversion besides spec and status."""
+    """An object's namespace, and a function that returns a kind's API version."""
 
     namespace: str = ""
     versions: Versions = lambda group, kind: ""

@@ -131,7 +131,7 @@ class Conversion:
 
 
 def keep_value(value: Any, context: ValueContext) -> Any:
-    """Return the value unchanged."""
+    """Return the value unchanged, for fields with the same format in both contract versions."""
     return value
 
 

@@ -34,7 +34,7 @@ VERSIONS: Final = ("v1beta2", "v1alpha1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """The names under which an extension is registered."""
+    """The names under which a manager registers its runtime extension with core."""
 
     name: str
     """Name of the ExtensionConfig, which is the second part of each handler's name."""

@@ -36,7 +36,7 @@ _MARGIN_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """A hook and the method that handles it."""
+    """A runtime hook, and the method in the author's extension that handles it."""
 
     hook: str
     name: str

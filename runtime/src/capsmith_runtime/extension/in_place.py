@@ -60,11 +60,11 @@ class CanUpdateRequest:
 
 
 class CanUpdateMachineRequest(CanUpdateRequest):
-    """Request about a Machine of a control plane."""
+    """Request to decide whether a control plane's Machine can be updated in place."""
 
 
 class CanUpdateMachineSetRequest(CanUpdateRequest):
-    """Request about the Machines of a MachineSet."""
+    """Request to decide whether a MachineSet's Machines can be updated in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ class AfterUpgradeRequest(ClusterRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlanRequest(ClusterRequest):
-    """Request for the intermediate versions of an upgrade."""
+    """Request for the intermediate Kubernetes versions of a Cluster's upgrade."""
 
     from_control_plane_version: str
     """The current Kubernetes version of the control plane."""

@@ -50,7 +50,7 @@ class LivenessCheck(PeriodicCheck):
 
 
 class HealthCheckGroup(ControllerGroup):
-    """One manager's health checks."""
+    """Runs the author's liveness and readiness checks in one manager."""
 
     def __init__(self, checks: HealthChecks) -> None:
         self._liveness = LivenessCheck(checks)
@@ -63,7 +63,7 @@ class HealthCheckGroup(ControllerGroup):
 
     @property
     def readiness_checks(self) -> Sequence[ReadinessCheck]:
-        """Return the author's readiness check."""
+        """Return the author's readiness check, as the only item."""
         return (self._readiness,)
 
     @property

@@ -39,7 +39,7 @@ _MOVE_LABEL: Final = "clusterctl.cluster.x-k8s.io/move"
 
 
 class IdentityController:
-    """Reconciles one kind of identity."""
+    """Keeps identities of one kind, and their Secrets, while other objects use them."""
 
     def __init__(
         self,

@@ -441,7 +441,7 @@ class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
 
 
 class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manages servers for Machines."""
+    """Base class for reconcilers that manage a server for each Machine."""
 
     # True for code that was written with capsmith 0.1: see capsmith_runtime.legacy.
     _capacity_gets_spec: ClassVar[bool] = False

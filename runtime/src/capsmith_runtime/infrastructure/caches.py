@@ -43,7 +43,7 @@ class MachineAddressSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfrastructureKinds:
-    """The kinds that an infrastructure provider serves."""
+    """The kinds of clusters, machines and identities that an infrastructure provider serves."""
 
     clusters: tuple[InfraClusterKind, ...] = ()
     machines: tuple[InfraMachineKind, ...] = ()

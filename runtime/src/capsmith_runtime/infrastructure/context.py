@@ -13,7 +13,7 @@ from capsmith_runtime.reconcile.context import ControllerContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfrastructureContext(ControllerContext):
-    """A controller's dependencies, including the infrastructure's caches and credentials."""
+    """Dependencies shared by an infrastructure provider's controllers, such as its caches."""
 
     caches: InfrastructureCaches
     credentials: CredentialsResolver

@@ -32,10 +32,10 @@ AdditionalGroup = Callable[[InfrastructureContext], ControllerGroup]
 
 
 class TemplateController(Protocol):
-    """Reconciles the templates for one kind of machine."""
+    """Protocol for the controller that reconciles one kind of machine template."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile a single machine template."""
+        """Reconcile the machine template with this key."""
         ...
 
 

@@ -176,7 +176,7 @@ class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
 
 
 class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manages pools without Machines, such as scaling groups."""
+    """Base class for reconcilers of pools without Machines, such as scaling groups."""
 
     @abstractmethod
     def reconcile_normal(

@@ -41,7 +41,7 @@ _NO_CLUSTER = Waiting(
 
 
 class MachineTemplateController:
-    """Reconciles the templates for one kind of infrastructure machine."""
+    """Writes the capacity of machines into the status of one kind of machine template."""
 
     def __init__(
         self, kind: InfraMachineKind, informer: Informer, context: InfrastructureContext

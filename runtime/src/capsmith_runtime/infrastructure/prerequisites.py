@@ -26,7 +26,7 @@ class DataOwner(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the owner's name."""
+        """Return the name of the Machine or MachinePool."""
         ...
 
     @property

@@ -50,7 +50,7 @@ _SHARE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class MachineGroup:
-    """The machines of one cluster, or of one identity."""
+    """A cluster's or identity's machines, of which only a share may be given up at once."""
 
     name: str
     """Name of the group for messages, unique among all groups."""
@@ -169,7 +169,7 @@ class TerminationTracker:
 
 
 class TerminatedMachines:
-    """Handles the result Terminated for one kind's machines."""
+    """Handles machines of one kind for which the author's code returns Terminated."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 
 
 class InfrastructureWatches:
-    """Connects the infrastructure's informers to the work queues."""
+    """Enqueues an infrastructure provider's objects when objects that affect them change."""
 
     def __init__(self, caches: InfrastructureCaches, queues: Queues) -> None:
         self._caches = caches

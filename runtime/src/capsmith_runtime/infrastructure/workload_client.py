@@ -34,7 +34,7 @@ class WorkloadAccess(Protocol):
 
 
 class WorkloadAccessFactory(Protocol):
-    """Factory for a manager's WorkloadAccess."""
+    """Protocol for the function that creates a manager's WorkloadAccess."""
 
     def __call__(
         self, management: KubeClient, metrics: Metrics, *, field_manager: str

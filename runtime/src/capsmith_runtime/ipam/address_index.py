@@ -190,7 +190,7 @@ class IndexUpdate(NamedTuple):
 
 
 class AddressIndex:
-    """Each pool's addresses and their holders."""
+    """The addresses in use in each IP pool, and their holders."""
 
     def __init__(
         self, pools: Iterable[ResourceType], dialect: IpamDialect, addresses: Informer
@@ -252,7 +252,10 @@ class AddressIndex:
         )
 
     def add_live_list(self, objects: Iterable[JSON], version: int) -> None:
-        """Mark a live list's IPAddresses as used; ``version`` is the list's resource version."""
+        """Mark the IPAddresses in a list that was read directly from the API server as used.
+
+        ``version`` is the list's resource version.
+        """
         self._remove_live_list()
         for obj in objects:
             entry = self._indexed(obj)

@@ -27,7 +27,7 @@ class InvalidRangesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AddressRanges:
-    """A pool's addresses, with their prefix length and gateway."""
+    """The addresses that may be allocated from an IP pool, with prefix length and gateway."""
 
     spans: tuple[Span, ...]
     """Spans of address numbers, sorted and disjoint, without the excluded addresses."""

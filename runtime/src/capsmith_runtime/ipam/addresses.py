@@ -160,7 +160,7 @@ GRACE_SECONDS = 30.0
 
 
 class OrphanedAddressController:
-    """Reconciles IPAddresses that have lost their claims."""
+    """Releases and deletes the provider's IPAddresses whose claims no longer exist."""
 
     def __init__(
         self,

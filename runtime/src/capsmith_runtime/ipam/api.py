@@ -66,7 +66,7 @@ class PoolState(State):
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """An address with its prefix length and gateway (IP-06)."""
+    """An IP address for a claim, with its prefix length and gateway (IP-06)."""
 
     address: Address
     """The allocated address."""
@@ -132,7 +132,7 @@ class AddressRelease(OptionalCredentialsScope):
 
 
 class PoolReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class for reconcilers of either type of pool."""
+    """Base class for reconcilers of IP pools, with ranges or with an external system."""
 
     @abstractmethod
     def reconcile_normal(

@@ -45,7 +45,7 @@ _RETRY_SECONDS = 1.0
 
 
 class ClaimController:
-    """Reconciles the claims for one kind of pool."""
+    """Reconciles the IPAddressClaims for one kind of pool."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ def _allocation_failed(message: str) -> Waiting:
 
 
 class AllocationSource(Protocol):
-    """Source of addresses for one kind of pool."""
+    """Protocol for allocating and releasing the addresses of one kind of IP pool."""
 
     async def allocate(
         self,
@@ -244,7 +244,7 @@ class AllocationSource(Protocol):
 
 
 class RangeSource:
-    """Allocates addresses from the pools' own ranges."""
+    """Allocates addresses from the ranges in IP pools' specs."""
 
     def __init__(self, registry: PoolRegistry) -> None:
         self._registry = registry

@@ -149,7 +149,7 @@ _IN_USE = Waiting("AddressesInUse", "addresses of the pool are in use")
 
 
 class IPPoolController:
-    """Reconciles one kind of pool."""
+    """Reconciles one kind of IP pool."""
 
     def __init__(self, registry: PoolRegistry, context: ControllerContext) -> None:
         self.kind = kind = registry.kind

@@ -171,7 +171,7 @@ class KubeClient(Protocol):
         """Return the served versions of an API group, preferred first, or an empty tuple."""
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the API server."""
 
 
 def key_of(obj: JSON) -> NamespacedName:

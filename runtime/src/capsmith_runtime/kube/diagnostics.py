@@ -270,7 +270,7 @@ POLL_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosticsOptions:
-    """Where and how to serve probes and metrics."""
+    """Where and how a manager serves its probes and metrics."""
 
     address: str
     """Address of the metrics server."""

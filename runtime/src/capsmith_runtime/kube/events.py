@@ -70,7 +70,7 @@ class EventRecorder:
             self._queue.put_nowait(self._event(obj, type_, reason, note, action))
 
     async def run(self) -> None:
-        """Send queued events until cancelled."""
+        """Send queued events to the API server until the task is cancelled."""
         while True:
             event = await self._queue.get()
             try:

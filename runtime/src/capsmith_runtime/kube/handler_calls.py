@@ -87,7 +87,7 @@ class HandlerCall:
 
 
 class HandlerCalls:
-    """The unfinished calls of one executor."""
+    """The calls to author code that one executor has started and that are still running."""
 
     def __init__(self) -> None:
         self._running: set[HandlerCall] = set()

@@ -288,7 +288,7 @@ class LightkubeClient:
             raise _unreachable(error) from error
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the API server."""
         for task in self._retired:
             task.cancel()
         await asyncio.gather(*self._retired, return_exceptions=True)

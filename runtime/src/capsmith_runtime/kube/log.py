@@ -95,7 +95,7 @@ def set_verbosity(verbosity: int) -> None:
 
 
 def get_verbosity() -> int:
-    """Return the current verbosity."""
+    """Return the current log verbosity."""
     return _levels.verbosity
 
 

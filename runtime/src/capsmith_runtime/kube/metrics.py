@@ -51,7 +51,7 @@ _WORKERS: Final = ("controller_runtime_active_workers", "Workers that run a reco
 
 
 class Metrics:
-    """The metrics of one process."""
+    """The Prometheus metrics of one manager process."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()

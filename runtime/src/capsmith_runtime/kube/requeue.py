@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class Priority(IntEnum):
-    """Urgency of a reconcile."""
+    """Urgency of a reconcile, which decides when the work queue starts it."""
 
     LOW = 0
     """No change to the object is known: it comes from an initial list, a resync or shared settings.

@@ -15,7 +15,7 @@ PHASES: Final = (STORAGE_VERSION_MIGRATION, CLEANUP_MANAGED_FIELDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationOptions:
-    """The phases to run when a CRD's versions change."""
+    """Which phases of a storage version migration run when a CRD's versions change."""
 
     migrates_storage_version: bool = True
     """Whether to rewrite objects in the storage version."""

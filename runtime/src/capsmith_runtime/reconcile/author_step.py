@@ -315,7 +315,7 @@ class Connections(Protocol):
 
     @property
     def events(self) -> EventRecorder:
-        """Return the event recorder."""
+        """Return the recorder for Kubernetes events."""
         ...
 
     @property

@@ -16,7 +16,7 @@ EventType = Literal["Normal", "Warning"]
 
 
 class RecordedEvent(NamedTuple):
-    """An event that a reconciler recorded."""
+    """A Kubernetes event that an author's reconciler has recorded about its object."""
 
     type: EventType
     reason: str

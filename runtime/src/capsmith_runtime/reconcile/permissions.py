@@ -91,7 +91,7 @@ class Anything(Permissions):
     """Unlimited permissions, as in workload clusters, where the API server decides."""
 
     def check(self, resource: ResourceType, name: str, *verbs: str) -> None:
-        """Allow every request."""
+        """Do nothing, because every request is allowed."""
 
 
 def guess_resource_type(api_version: str, kind: str) -> ResourceType:

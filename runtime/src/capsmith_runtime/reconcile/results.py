@@ -92,7 +92,7 @@ class NotAvailableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Fields shared by the states of all kinds."""
+    """Base class for the states that reconcilers return: the fields that all kinds share."""
 
     ready: bool = True
     """Status of the Ready condition."""

@@ -46,7 +46,7 @@ BootstrapReader = Callable[[], Awaitable[BootstrapData]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Attributes shared by all scopes."""
+    """Base class for scopes, which are the arguments of reconcilers' methods."""
 
     name: str
     namespace: str
@@ -88,7 +88,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionScope(Scope):
-    """Scope of a reconciler that may have a session."""
+    """Scope of a reconciler that may have a session, such as an SDK's client."""
 
     _session: ScopeSession = field(default_factory=ScopeSession, repr=False, compare=False)
 

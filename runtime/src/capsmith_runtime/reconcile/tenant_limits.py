@@ -39,7 +39,7 @@ IDLE_SECONDS: Final = 3600.0
 
 
 class CallPermit:
-    """Permit for a single running call."""
+    """Permission for one running call to author code, counted for its tenant."""
 
     def __init__(self, tenant: TenantCalls, group: Hashable) -> None:
         self.group = group

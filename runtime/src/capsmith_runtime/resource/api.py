@@ -22,7 +22,7 @@ Spec = TypeVar("Spec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """An entry in ``metadata.ownerReferences``."""
+    """An owner of a resource: an entry in its ``metadata.ownerReferences``."""
 
     group: str
     kind: str
@@ -72,7 +72,7 @@ class ResourceDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceState(State):
-    """State of a resource's existing infrastructure."""
+    """State of a resource's existing infrastructure, as ``reconcile_normal`` returns it."""
 
 
 class ResourceReconciler(SessionUser, ABC, Generic[Spec]):

@@ -86,7 +86,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return any(check.found.done() for check in self._checks)
 
     def needs_check(self) -> bool:
-        """Return whether awaited states have not been checked for CHECK_SECONDS."""
+        """Return whether the last check of the awaited states was CHECK_SECONDS ago or more."""
         return bool(self._checks) and self.now - self._checked >= CHECK_SECONDS
 
     def limit_wait(self, timeout: float | None) -> float | None:

@@ -66,7 +66,10 @@ def refer_to_first(manifests: Manifests, kinds: Iterable[IdentityType]) -> JSON:
 
 
 def copy_first(api: FakeApi, manifests: Manifests, kinds: Iterable[IdentityType]) -> JSON:
-    """Add a copy of the first sample identity, with the same Secret; return its reference."""
+    """Add a copy of the first sample identity, and return a reference to the copy.
+
+    The copy refers to the same Secret.
+    """
     reference = refer_to_first(manifests, kinds)
     (first,) = (
         each for each in api.all(reference["kind"]) if each["metadata"]["name"] == reference["name"]

@@ -12,7 +12,7 @@ SCENARIO_WAITS: Final = 10
 
 
 class Limits(NamedTuple):
-    """The limits in effect."""
+    """The conformance tests' limits: seconds for a wait, and writes to provision a machine."""
 
     wait_seconds: float = WAIT_SECONDS
     machine_requests: int = MACHINE_REQUESTS
@@ -30,7 +30,7 @@ _limits = Limits()
 
 
 def limits() -> Limits:
-    """Return the limits in effect."""
+    """Return the conformance tests' limits, which :func:`set_limits` can replace."""
     return _limits
 
 

@@ -109,7 +109,7 @@ class ProviderUnderTest:
         return Manifests(folders, [group for _, group in self.groups()])
 
     def manifests_of(self, component: Component) -> Manifests:
-        """Return a component's manifests."""
+        """Return the manifests of the given component."""
         labels = [each.label for each in self.components.values()]
         (folder,) = (
             folder

@@ -34,7 +34,7 @@ class WebhookOptions:
 
 
 class WebhookFlags:
-    """Adds flags for webhook servers; see :mod:`capsmith_runtime.options`."""
+    """Adds the command-line flags of webhook servers, such as ``--webhook-port``."""
 
     name = "webhook"
 

@@ -116,7 +116,7 @@ class GuardedClient:
             return await self._inner.served_versions(group)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the workload cluster's API server."""
         await self._inner.close()
 
     @contextmanager
@@ -144,11 +144,11 @@ _log = get_logger("workload")
 
 
 class NoKubeconfigError(NotAvailableError):
-    """Raised if the cluster has no kubeconfig yet."""
+    """Raised if a workload cluster's kubeconfig Secret does not exist yet."""
 
 
 class UnusableKubeconfigError(NotAvailableError):
-    """Raised if the kubeconfig is invalid or not self-contained."""
+    """Raised if a workload cluster's kubeconfig is invalid or not self-contained."""
 
 
 def check_kubeconfig(cluster: str, secret: JSON) -> bytes:

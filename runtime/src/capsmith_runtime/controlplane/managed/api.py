@@ -28,7 +28,7 @@ RESERVED: Final = ("Available", "Deleting", "RollingOut")
 # No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
-    """Read-only view of a managed control plane."""
+    """Read-only view of a managed control plane, which its reconciler receives."""
 
     spec: Spec
     """The control plane's spec, as an instance of the generated class."""

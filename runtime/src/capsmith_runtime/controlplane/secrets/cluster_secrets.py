@@ -54,7 +54,7 @@ CachedKeyPair = CachedSecret[KeyPairContent]
 
 
 class ClusterSecrets:
-    """Manages ``<cluster>-ca``, ``-etcd``, ``-proxy``, ``-sa`` and ``-kubeconfig``."""
+    """Manages the Secrets ``<cluster>-ca``, ``-etcd``, ``-proxy``, ``-sa`` and ``-kubeconfig``."""
 
     def __init__(
         self, store: SecretStore, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -73,9 +73,9 @@ class ClusterSecrets:
     ) -> SecretReport:
         """Create missing Secrets, renew the kubeconfig, and return a report on all Secrets.
 
-        Missing keys are created only if ``generate`` is true; set it only while nothing can depend
-        on earlier keys.  ``bootstrap`` is the kind of bootstrap configurations whose keys the
-        owner takes over, or None for none.  Raises the API server's errors.
+        Missing keys are generated only if ``generate`` is true. Set it only while nothing can
+        depend on keys that have been lost.  ``bootstrap`` is the kind of bootstrap configurations
+        whose keys the owner takes over, or None for none.  Errors of the API server are propagated.
         """
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
         pairs = {

@@ -40,7 +40,7 @@ EXTERNAL_ETCD: Final = "apiserver-etcd-client"
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """Purpose of a key pair that every cluster has."""
+    """Purpose of one of a cluster's key pairs, such as its CA."""
 
     suffix: str
     common_name: str
@@ -63,7 +63,7 @@ PURPOSES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPairContent:
-    """A key pair without its private key."""
+    """A key pair in a Secret, as kept in memory: without its private key."""
 
     certificate: bytes = b""
     """Certificate of a CA, or empty for other keys."""
@@ -76,7 +76,7 @@ class KeyPairContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeconfigContent:
-    """A kubeconfig without its credentials."""
+    """A kubeconfig in a Secret, as kept in memory: without its credentials."""
 
     server: str = ""
     authority: bytes = b""

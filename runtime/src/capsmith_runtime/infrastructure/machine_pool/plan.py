@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMember:
-    """A single machine in a pool."""
+    """A machine in a pool, with the properties that decide what to create or delete next."""
 
     name: str
     number: int

@@ -144,7 +144,7 @@ class PoolReporter:
 
 
 class PoolScopes:
-    """Factory for the scopes of one kind's pools."""
+    """Creates the scopes with which the author's methods are called for one kind of pool."""
 
     def __init__(
         self, kind: Kind[Any], context: InfrastructureContext, author: AuthorStep[Any]

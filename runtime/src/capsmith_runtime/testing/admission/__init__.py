@@ -54,7 +54,7 @@ def admission_object(spec: Spec, name: str = "object", **changes: Any) -> Admiss
 
 @dataclass(frozen=True)
 class AdmissionResponse:
-    """A webhook's decision."""
+    """What a validator or defaulter decided about an object in a unit test."""
 
     object: JSON
     """The object with the webhook's defaults."""

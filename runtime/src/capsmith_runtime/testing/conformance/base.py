@@ -43,7 +43,7 @@ class Case:
 
 
 class HasResource(Protocol):
-    """Protocol for one of the provider's kinds."""
+    """Protocol for the description of one of the provider's kinds."""
 
     @property
     def resource(self) -> ResourceType:
@@ -63,7 +63,7 @@ class KindCase(Case, Generic[K_co]):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Return the kind's name."""
+        """Return the kind's name, as the only item."""
         return (self.kind.resource.kind,)
 
 

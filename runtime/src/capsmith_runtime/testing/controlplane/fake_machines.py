@@ -51,7 +51,7 @@ class FakeMachines:
         self._api.announce()
 
     async def run(self) -> None:
-        """Run until cancelled."""
+        """Act as core's Machine controller until the task is cancelled."""
         seen: object = None
         while True:
             # Nothing has changed, so core would have had no event.

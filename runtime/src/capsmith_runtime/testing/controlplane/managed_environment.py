@@ -128,13 +128,13 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         await self.quiet()
 
     def obj(self) -> JSON:
-        """Return the control plane."""
+        """Return the control plane object from the fake API server."""
         found = self.api.find(self.kind.resource.kind, CONTROL_PLANE)
         assert found is not None, "the control plane is gone"
         return found
 
     def status(self) -> JSON:
-        """Return the control plane's status."""
+        """Return the status of the control plane object, or an empty object."""
         return self.obj().get("status") or {}
 
     def initialized(self) -> bool:

@@ -120,13 +120,13 @@ def worker_template(kind: str, spec: Mapping[str, Any], **variables: Any) -> Tem
 
 
 def generate_patches(*templates: Template, **settings: str) -> GeneratePatchesRequest:
-    """Create a request to patch templates, which all have the variables of the first template."""
+    """Create a request to patch templates; the first template's variables apply to all."""
     variables = templates[0].variables if templates else Variables({})
     return GeneratePatchesRequest(settings=settings, variables=variables, templates=templates)
 
 
 def validate_topology(*templates: Template, **settings: str) -> ValidateTopologyRequest:
-    """Create a request to validate templates, which all have the variables of the first one."""
+    """Create a request to validate templates; the first template's variables apply to all."""
     variables = templates[0].variables if templates else Variables({})
     return ValidateTopologyRequest(settings=settings, variables=variables, templates=templates)
 

@@ -48,7 +48,7 @@ class ExtensionApi(FakeApi):
         return await super().served_versions(group)
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Apply an object; fields that are no longer applied are kept."""
+        """Apply an object; fields that only an earlier apply has set are kept."""
         key = NamespacedName("", obj["metadata"]["name"])
         old = self.find(resource.kind, key)
         return self.add(obj) if old is None else self.change(resource.kind, key, merged(old, obj))

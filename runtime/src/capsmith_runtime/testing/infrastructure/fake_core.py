@@ -69,7 +69,7 @@ class FakeCore:
         return key
 
     def add_bootstrap(self, machine: NamespacedName) -> None:
-        """Add a Machine's bootstrap data."""
+        """Add a Secret with bootstrap data, and set its name in the Machine."""
         name = f"{machine.name}-bootstrap"
         secret = {
             "apiVersion": "v1",
@@ -87,7 +87,7 @@ class FakeCore:
         self.api.change("Cluster", cluster, {"status": status})
 
     def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
-        """Set a Cluster's ``spec.paused``."""
+        """Set or remove a Cluster's ``spec.paused``."""
         # None removes the field, as omitempty does with false.
         self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 

@@ -24,7 +24,7 @@ FIVE = {"addresses": ["10.0.0.0/29"], "prefix": 29, "gateway": "10.0.0.1"}
 
 
 class IPAMEnvironment(TestEnvironment):
-    """A management cluster with pools, claims and Clusters."""
+    """A fake management cluster with IP pools, IPAddressClaims and Clusters."""
 
     def __init__(
         self,

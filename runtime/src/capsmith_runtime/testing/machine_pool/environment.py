@@ -61,7 +61,7 @@ class FakePoolMachines:
         self._api.announce()
 
     async def run(self) -> None:
-        """Run until cancelled."""
+        """Act as core until the task is cancelled."""
         seen: object = None
         while True:
             while seen == self._state():
@@ -304,7 +304,7 @@ class MachinePoolEnvironment(TestEnvironment):
         )
 
     def infra_pool(self) -> JSON:
-        """Return the pool's infrastructure object."""
+        """Return the pool's infrastructure object from the fake API server."""
         found = self.api.find(self.kind.resource.kind, self.pool)
         assert found is not None, "the pool is gone"
         return found
@@ -400,7 +400,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         )
 
     def note_machine(self, name: str, annotations: dict[str, str]) -> None:
-        """Set annotations on a Machine."""
+        """Set annotations on the Machine with this name."""
         key = NamespacedName(self.pool.namespace, name)
         self.api.change("Machine", key, {"metadata": {"annotations": annotations}})
 

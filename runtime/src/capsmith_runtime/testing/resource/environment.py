@@ -15,14 +15,14 @@ from capsmith_runtime.testing.provider import HasResources, InfrastructureDouble
 
 
 class BaseResourceEnvironment(TestEnvironment):
-    """A management cluster with one kind that implements Resource."""
+    """A fake management cluster with one kind that implements Resource."""
 
     infrastructure: InfrastructureDouble
     kind: ResourceKind
 
     @property
     def key(self) -> NamespacedName:
-        """Return the resource's key."""
+        """Return the key of the resource under test."""
         return NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", "r1")
 
     def existing(self) -> list[str]:
@@ -132,7 +132,7 @@ class StandaloneResourceEnvironment(BaseResourceEnvironment):
         self.kind = kind
 
     def add_cluster(self, *, paused: bool = False) -> NamespacedName:
-        """Add a Cluster."""
+        """Add a Cluster to the fake API server, and return its key."""
         key = NamespacedName(NAMESPACE, "c1")
         self.api.add(
             {
@@ -145,7 +145,7 @@ class StandaloneResourceEnvironment(BaseResourceEnvironment):
         return key
 
     def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
-        """Set a Cluster's ``spec.paused``."""
+        """Set or remove a Cluster's ``spec.paused``."""
         self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 
 

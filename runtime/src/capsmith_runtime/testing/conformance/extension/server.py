@@ -36,13 +36,13 @@ class ExtensionCase(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class HookCase(ExtensionCase):
-    """A case for one hook of a runtime extension."""
+    """A conformance test's case for one hook of a runtime extension."""
 
     handler: Handler
 
     @property
     def id(self) -> str:
-        """Return the hook's name."""
+        """Return the hook's name, which is the case's id in pytest."""
         return self.handler.hook
 
 

@@ -266,7 +266,7 @@ async def removed(env: InfrastructureEnvironment, key: NamespacedName) -> None:
 
 
 def find_provider_id(env: InfrastructureEnvironment, key: NamespacedName) -> str:
-    """Return a machine's provider id."""
+    """Return the provider id in an infrastructure machine's spec."""
     return str(env.core.infra_machine(key)["spec"]["providerID"])
 
 

@@ -121,9 +121,9 @@ class TestInfraCluster(InfrastructureConformance):
 
     @scenario
     async def test_a_paused_object_is_left_alone(self, env: InfrastructureEnvironment) -> None:
-        """A cluster with the paused annotation only reports the pause, regardless of its value.
+        """A cluster with the paused annotation, whatever its value, only reports that it is paused.
 
-        It is reconciled after the pause.
+        It is reconciled once the annotation is removed.
 
         Proves: IC-19, SM-01, ST-08.
         """

@@ -24,7 +24,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class PoolCase(Case):
-    """A case for one kind of machine pool."""
+    """A conformance test's case for one kind of machine pool."""
 
     component: Component
     controllers: InfrastructureControllers
