@@ -76,17 +76,19 @@ def take_pictures(window: Window, opener: Path) -> None:
     press_action(window, "header", "Refuse logins")
     press_action(window, ".details", "Scale to 3")
     window.wait_text("401 Unauthorized", ".tree")
-    row = (
-        "[...document.querySelectorAll('.tree tr')].find(row => row.cells[3].innerText.startsWith("
-    )
+    row = "[...document.querySelectorAll('.tree tr')].find(row => row.cells[3].innerText.includes("
     script = f"return {row}arguments[0])).querySelector('button.name')"
-    waiting = window.wait(lambda: window.run(script, "Ready: 401 Unauthorized"))
+    waiting = window.wait(
+        lambda: window.run(script, "Error: Ready (LoginRefused): 401 Unauthorized")
+    )
     window.press(waiting, ENTER)
     window.wait_text("LoginRefused", ".details .axis")
     save(window, "page-waiting")
     press_action(window, "header", "Accept logins again")
     window.wait_text("3 of 3 ready", ".tree")
-    window.wait(lambda: window.run("return !document.querySelector('.state.waiting')"))
+    window.wait(
+        lambda: window.run("return !document.querySelector('.state.waiting, .state.failed')")
+    )
     window.press(window.find("button.name", "Machine/"), ENTER)
     window.wait_text("until NodeReady", ".details .axis")
     save(window, "page")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -26,6 +26,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     """A page on which each test puts a Machine of its own."""
     with serve_page(tmp_path_factory.mktemp("lab")) as served:
         for obj in make_cluster():
+            if obj["kind"] == "AcmeCluster":
+                obj["spec"]["identityRef"] = {"kind": "Secret", "name": "acme-login"}
             served.api.put(obj)
         yield served
 
@@ -64,17 +66,25 @@ def look(window: Window, lab: ServedPage, name: str) -> None:
     window.wait_text(f"AcmeMachine/{name}", ".details h2")
 
 
-def read_row(window: Window, name: str) -> str:
-    """Return the text of the row of a Machine."""
-    row = window.run("return arguments[0].closest('tr')", window.find("button.name", f"/{name}"))
-    return str(row.text)
+def read_row(window: Window, title: str) -> str:
+    """Return the text of the row of an object, given as kind and name; empty if it has no row."""
+    find = "[...document.querySelectorAll('.tree button.name')].find(each => each.innerText === "
+    return str(window.run(f"return {find}arguments[0])?.closest('tr').innerText || ''", title))
+
+
+def wait_row(window: Window, title: str, text: str) -> None:
+    """Wait until the row of an object has a text: each kind is watched on its own."""
+    window.wait(lambda: text in read_row(window, title))
 
 
 def test_wrong_credentials(window: Window, lab: ServedPage) -> None:
     put(lab, "login", *describe_failure(LoginRefused()))
     log(lab, *end_call("login", "LoginRefused", str(LoginRefused()), 4.0))
     look(window, lab, "login")
-    assert "401 Unauthorized: the cloud refuses the credentials" in read_row(window, "login")
+    failure = "(LoginRefused): 401 Unauthorized: the cloud refuses the credentials"
+    for kind, type in (("Machine", "InfrastructureReady"), ("AcmeMachine", "Ready")):
+        text = f"✕ Error: {type} {failure} (Secret default/acme-login)"
+        wait_row(window, f"{kind}/login", text)
     window.wait_text("LoginRefused\t401 Unauthorized: the cloud refuses", ".details")
     window.wait_text("after 4.0 s", ".details")
 
@@ -86,7 +96,10 @@ def test_no_bootstrap_data(window: Window, lab: ServedPage) -> None:
     values: JSON = {**about, "reason": REASON_WAITING_FOR_BOOTSTRAP, "message": message}
     log(lab, write_record(1, "INFO", "reconcile", "waiting", **values))
     look(window, lab, "data")
-    assert message in read_row(window, "data")
+    reason = f"({REASON_WAITING_FOR_BOOTSTRAP}): {message}"
+    wait_row(window, "Machine/data", f"… Waits for InfrastructureReady {reason}")
+    assert "Error" not in read_row(window, "Machine/data")
+    assert "(Secret" not in read_row(window, "Machine/data")
     window.wait_text(f"core\t{REASON_WAITING_FOR_BOOTSTRAP}: {message}", ".axis")
     window.wait(lambda: "author's call" not in window.find(".details").text)
 
@@ -102,7 +115,7 @@ def test_exception_of_the_author(window: Window, lab: ServedPage) -> None:
         "KeyError: 'flavor'",
     )
     look(window, lab, "bug")
-    assert "KeyError: 'flavor'" in read_row(window, "bug")
+    wait_row(window, "AcmeMachine/bug", "✕ Error: Ready (InternalError): KeyError: 'flavor'")
     window.wait_text("author's call\treconcile_normal KeyError", ".axis")
     window.press(window.find(".logs input"), " ")
     window.wait_text('acme_machine.py", line 31, in reconcile_normal', ".logs pre")
@@ -110,12 +123,32 @@ def test_exception_of_the_author(window: Window, lab: ServedPage) -> None:
 
 def test_cloud_that_hangs(window: Window, lab: ServedPage) -> None:
     put(lab, "hanging")
-    since = time.time() - datetime.fromisoformat(CREATED).timestamp() - 42
+    since = int(time.time()) - datetime.fromisoformat(CREATED).timestamp() - 42
     about: JSON = {"controller": "AcmeMachine", "key": "default/hanging", "method": METHOD}
     log(lab, write_record(since, "DEBUG", "hooks", "call starts", **about))
     look(window, lab, "hanging")
     window.wait_text(f"AcmeMachine/hanging: {METHOD} has been running for ", ".details .notice")
+    begin = datetime.fromtimestamp(
+        datetime.fromisoformat(CREATED).timestamp() + since, UTC
+    ).strftime("%H:%M:%S")
+    for kind in ("Machine", "AcmeMachine"):
+        text = f"⧗ Running AcmeMachine/hanging reconcile_normal since {begin} UTC ("
+        wait_row(window, f"{kind}/hanging", text)
     assert [*window.find_violations("light"), *window.find_violations("dark")] == []
     # The Machine itself shows it, too.
     window.press(window.find("button.name", "Machine/hanging"), ENTER)
     window.wait_text("has been running for", ".details .notice")
+    # A call that ends is no longer in the rows.
+    log(lab, *end_call("hanging", "Ready", "", 4.0))
+    window.wait(lambda: "Running" not in read_row(window, "AcmeMachine/hanging"))
+
+
+def test_a_long_reason_is_shown_whole(window: Window, lab: ServedPage) -> None:
+    message = f"the cloud has no room in {', '.join(f'zone-{number}' for number in range(60))}"
+    put(lab, "long", "OutOfRoom", message)
+    look(window, lab, "long")
+    wait_row(window, "AcmeMachine/long", message)
+    is_cut = (
+        "[...document.querySelectorAll('.tree td')].some(td => td.scrollWidth > td.clientWidth)"
+    )
+    assert window.run(f"return {is_cut}") is False

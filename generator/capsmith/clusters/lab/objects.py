@@ -3,13 +3,15 @@ for."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from capsmith.clusters.lab.secret_names import add_secret_names
 from capsmith.clusters.processes.kube import JSON
 
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
-_MAX_MESSAGE = 100
+_MAX_MESSAGE = 2_000
 # Conditions that block others come first.
 _ORDER = (
     "Healthy",
@@ -22,6 +24,11 @@ _ORDER = (
     "Ready",
     "Available",
 )
+_ERROR = re.compile(
+    r"Error|Exception|Fail|Refused|Denied|Forbidden|Unauthorized|Invalid|Incomplete|Exceeded"
+    r"|Taken|TooMany|Changed|NotFound|NotAllowed"
+)
+"""Reasons of conditions after an error, which does not go away by waiting."""
 # These conditions are True while something is in progress, not when it is done.
 _NEGATIVE = {
     "Paused",
@@ -144,15 +151,25 @@ def _sized(depth: int, obj: JSON) -> ObjectRow:
 def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
     if obj["metadata"].get("deletionTimestamp"):
         state, is_done = "Deleting", False
-    waiting = "" if is_done else describe_wait(obj, with_reason=True)
+    waiting = "" if is_done else add_secret_names(describe_wait(obj), [obj])
     return ObjectRow(depth, str(obj["kind"]), _name(obj), state or "Pending", waiting)
 
 
-def describe_wait(obj: JSON, *, with_reason: bool = False) -> str:
-    """Return the type and message of the condition that blocks an object; empty if none does.
+@dataclass(frozen=True)
+class Blocker:
+    """The condition that blocks an object."""
 
-    If ``with_reason`` is true, the reason is added, unless the message contains it or it only
-    repeats the status, like NotReady.
+    text: str
+    """Type, reason and message of the condition, in one line."""
+    is_error: bool
+    """Whether something has failed; otherwise the object only waits."""
+
+
+def find_blocker(obj: JSON) -> Blocker | None:
+    """Return the condition that blocks an object; None if none does.
+
+    Its text has no reason if the message contains it or if it says no more than the status, like
+    NotReady and Waiting.
     """
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {
@@ -165,10 +182,19 @@ def describe_wait(obj: JSON, *, with_reason: bool = False) -> str:
         condition = open_[type]
         reason, message = (str(condition.get(key) or "") for key in ("reason", "message"))
         line = " ".join(each.strip("* ") for each in (message or reason).splitlines())
-        is_said = not with_reason or reason in line or reason.startswith("Not")
+        is_said = reason in line or reason.startswith("Not") or reason == "Waiting"
         title = type if is_said else f"{type} ({reason})"
-        return f"{title}: {line[:_MAX_MESSAGE]}" if line else type
-    return ""
+        shown = line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} …"
+        text = f"{title}: {shown}" if line else type
+        is_error = not reason.startswith("Waiting") and _ERROR.search(reason) is not None
+        return Blocker(text, is_error)
+    return None
+
+
+def describe_wait(obj: JSON) -> str:
+    """Return the text of the condition that blocks an object; empty if none does."""
+    blocker = find_blocker(obj)
+    return blocker.text if blocker else ""
 
 
 def describe_changes(before: list[ObjectRow], now: list[ObjectRow]) -> list[ObjectRow]:

@@ -12,6 +12,7 @@ from capsmith.clusters.lab.objects import (
     ObjectRow,
     describe_changes,
     describe_wait,
+    find_blocker,
     format_rows,
 )
 from tests.unit.clusters.lab.objects import (
@@ -97,6 +98,30 @@ def test_the_condition_that_holds_up_most_is_named(
     conditions: list[dict[str, str]], text: str
 ) -> None:
     assert describe_wait({"status": {"conditions": conditions}}) == text
+
+
+def test_a_long_message_is_shown_whole() -> None:
+    message = "no room in any zone, " * 40
+    text = describe_wait({"status": {"conditions": [condition("Ready", "False", message)]}})
+    assert text == f"Ready: {message.strip()}"
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_error"),
+    [
+        ("InternalError", True),
+        ("LoginRefused", True),
+        ("SecretNotFound", True),
+        ("Cloning", False),
+        ("WaitingForBootstrapData", False),
+        ("WaitingForInvalidOne", False),
+        ("", False),
+    ],
+)
+def test_errors_differ_from_waits(reason: str, is_error: bool) -> None:
+    blocker = find_blocker({"status": {"conditions": [condition("Ready", "False", reason=reason)]}})
+    assert blocker is not None
+    assert blocker.is_error is is_error
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line,
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
 from capsmith.clusters.lab.page.model.time_axis import describe_time, get_history_revision
 from capsmith.clusters.lab.page.model.tree import (
+    RunningCalls,
     TreeQuery,
     TreeRow,
     build_tree,
@@ -29,6 +31,8 @@ from capsmith.clusters.lab.page.sources import LogReader
 MAX_LINES = 500
 """Maximum number of log lines in one message; older lines are left out."""
 _MAX_OPEN = 1_000
+_SLOW_SECONDS = 5.0
+"""Duration from which on a running call is shown in the row of its object."""
 
 
 class Source(Protocol):
@@ -91,6 +95,7 @@ class ViewStream:
         self._request = request
         self._rows: list[TreeRow] | None = None
         self._sent: JSON = {}
+        self._running: frozenset[tuple[tuple[str, str], float]] = frozenset()
         self._revision = -1
         self._object_revision = -1
         self._axis_revision = (-1, -1)
@@ -105,9 +110,11 @@ class ViewStream:
         """
         message: JSON = {}
         with self._cluster.read() as store:
-            if store.revision != self._revision:
-                self._revision = store.revision
-                message |= self._describe_tree(store)
+            running = store.calls.list_running(time.time() - _SLOW_SECONDS)
+            begins = frozenset((key, call.begin) for key, call in running.items())
+            if store.revision != self._revision or begins != self._running:
+                self._revision, self._running = store.revision, begins
+                message |= self._describe_tree(store, running)
                 message |= self._select_changed("counts", count_states(store))
                 message |= self._select_changed("problems", _list_problems(store))
                 message |= self._select_changed("progress", _sum_progress(store))
@@ -117,8 +124,8 @@ class ViewStream:
         message |= self._read_logs()
         return message
 
-    def _describe_tree(self, store: ObjectStore) -> JSON:
-        rows = build_tree(store, self._request.tree)
+    def _describe_tree(self, store: ObjectStore, running: RunningCalls) -> JSON:
+        rows = build_tree(store, self._request.tree, running)
         if self._rows is None:
             changed = {"rows": [row.to_data() for row in rows], "order": [row.id for row in rows]}
         else:

@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from capsmith.clusters.conditions import list_conditions
+from capsmith.clusters.lab.page.model.calls import AuthorCall
 from capsmith.clusters.lab.page.model.details import describe_object, diff_versions
 from capsmith.clusters.lab.page.model.log_lines import (
     LogFilter,
@@ -20,6 +21,7 @@ from capsmith.clusters.lab.page.model.store import ObjectStore, ServedType, Simu
 from capsmith.clusters.lab.page.model.summary import summarize
 from capsmith.clusters.lab.page.model.tree import TreeQuery, build_tree, compare_rows, count_states
 from tests.browser.objects import (
+    ACME,
     JSON,
     condition,
     copy,
@@ -147,6 +149,67 @@ def test_comparison_has_only_what_changed() -> None:
     assert [row["name"] for row in changed["rows"]] == ["demo"]
     assert "order" not in changed
     assert count_states(store)["waiting"] == 2
+
+
+def test_a_call_that_takes_long_is_in_the_rows_of_its_object_and_machine() -> None:
+    names = [f"m-{number}" for number in range(6)]
+    store = store_of(*make_cluster(), *(obj for name in names for obj in make_machine(name)))
+    call = AuthorCall("AcmeMachineReconciler.reconcile_normal", 42.0)
+    rows = build_tree(store, TreeQuery(), {("AcmeMachine", "default/m-3"): call})
+    titles = [
+        "",
+        "",
+        "",
+        "",
+        "AcmeMachine/m-3 reconcile_normal",
+        "AcmeMachine/m-3 reconcile_normal",
+    ]
+    assert [row.call for row in rows] == titles
+    assert [row.name for row in rows][3:] == ["5 Machines", "m-3", "m-3"]
+    assert [row.call_begin for row in rows][-2:] == [42.0, 42.0]
+    waiting = TreeQuery(is_waiting_only=True)
+    rows = build_tree(store, waiting, {("AcmeMachine", "default/m-3"): call})
+    assert "m-3" in [row.name for row in rows]
+
+
+def test_a_refused_login_names_the_secret_of_the_identity() -> None:
+    objects = make_cluster()
+    machine, infrastructure = make_machine("one", phase="Provisioning")
+    objects[1]["spec"]["identityRef"] = {"kind": "AcmeIdentity", "name": "eu"}
+    identity = make("AcmeIdentity", "eu", version=ACME, spec={"secretRef": {"name": "login"}})
+    refused = condition("InfrastructureReady", "False", "401 Unauthorized", "LoginRefused")
+    machine["status"]["conditions"] = [refused]
+    store = store_of(*objects, machine, infrastructure, identity)
+    (row,) = (row for row in build_tree(store, TreeQuery()) if row.kind == "Machine")
+    text = "InfrastructureReady (LoginRefused): 401 Unauthorized (Secret default/login)"
+    assert (row.tone, row.waiting) == ("failed", text)
+    found = store.find(row.id)
+    assert found is not None
+    assert describe_object(store, found)["waiting"] == text
+
+
+def test_a_bootstrap_error_names_the_secret_of_the_bootstrap_config() -> None:
+    objects = make_cluster()
+    objects[1]["spec"]["identityRef"] = {"kind": "Secret", "name": "login"}
+    machine, infrastructure = make_machine("one", phase="Pending")
+    reference = {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": "one"}
+    machine["spec"]["bootstrap"] = {"configRef": reference}
+    config = make(
+        "KubeadmConfig",
+        "one",
+        owner=machine,
+        version="bootstrap.cluster.x-k8s.io/v1beta2",
+        labels=machine["metadata"]["labels"],
+        spec={"files": [{"contentFrom": {"secret": {"name": "file"}}}]},
+    )
+    failure = 'Secret "file" not found'
+    for obj, type in ((machine, "BootstrapConfigReady"), (config, "Ready")):
+        obj["status"]["conditions"] = [condition(type, "False", failure, "InternalError")]
+    store = store_of(*objects, machine, infrastructure, config)
+    rows = {row.kind: row.waiting for row in build_tree(store, TreeQuery())}
+    named = f"(InternalError): {failure} (Secret default/file)"
+    assert rows["Machine"] == f"BootstrapConfigReady {named}"
+    assert rows["KubeadmConfig"] == f"Ready {named}"
 
 
 @pytest.mark.parametrize(

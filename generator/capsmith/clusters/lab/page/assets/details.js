@@ -1,6 +1,6 @@
 // One object in detail.
 import { html } from "./html.js";
-import { State, age } from "./tree.js";
+import { Reason, State, age } from "./tree.js";
 import { Actions } from "./actions.js";
 import { Time } from "./time.js";
 
@@ -43,7 +43,7 @@ function Events({ events, now }) {
 export function Details({ object, time, actions, onAct, now, onSelect, onClose }) {
   return html`<section class="details" aria-labelledby="object">
     <h2 id="object">${object.kind}/${object.name} <button type="button" onClick=${onClose}>Close</button></h2>
-    <p><${State} tone=${object.tone} state=${object.state} paused=${object.paused} /> ${object.waiting}</p>
+    <p><${State} tone=${object.tone} state=${object.state} paused=${object.paused} /> <${Reason} tone=${object.tone} text=${object.waiting} /></p>
     ${time && html`<${Time} time=${time} now=${now} />`}
     <${Actions} title="Try with this object" actions=${actions} onAct=${onAct} />
     <dl>

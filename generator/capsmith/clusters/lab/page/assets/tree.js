@@ -15,6 +15,20 @@ export function State({ tone, state, paused }) {
   return html`${word && html`<span class=${`state ${tone}`}>${word}</span>`}${paused && html` <span class="state paused">Paused</span>`}`;
 }
 
+// What an object waits for, and what has failed: in different words, and with a mark.
+export function Reason({ tone, text }) {
+  if (!text) return null;
+  const [mark, word] = tone === "failed" ? ["✕", "Error:"] : ["…", "Waits for"];
+  return html`<span class=${`reason ${tone}`}><span aria-hidden="true">${mark} </span><strong>${word}</strong> ${text}</span>`;
+}
+
+// An author's call that has not returned for long; nothing happens to its object meanwhile.
+function LongCall({ call, begin, now }) {
+  if (!call) return null;
+  const since = new Date(begin * 1000).toISOString();
+  return html`<span class="reason hanging"><span aria-hidden="true">⧗ </span><strong>Running</strong> ${call} since ${since.slice(11, 19)} UTC (${age(since, now)})</span>`;
+}
+
 function Name({ row, selected, onSelect, onToggle }) {
   const title = row.kind ? `${row.kind}/${row.name}` : row.name;
   const role = row.role && html`<span class="role">${row.role} </span>`;
@@ -30,13 +44,13 @@ function Name({ row, selected, onSelect, onToggle }) {
 export function Tree({ rows, selected, now, onSelect, onToggle }) {
   return html`<table class="tree">
     <caption>Objects</caption>
-    <thead><tr><th scope="col">Object</th><th scope="col">State</th><th scope="col">Age</th><th scope="col">Waits for</th></tr></thead>
+    <thead><tr><th scope="col">Object</th><th scope="col">State</th><th scope="col">Age</th><th scope="col">Reason</th></tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${row.id} class=${row.id === selected ? "selected" : ""}>
       <td><span class="indent" style=${{ paddingInlineStart: `${row.depth * 1.4}em` }}><span class="unseen">Level ${row.depth + 1}: </span>
         <${Name} row=${row} selected=${selected} onSelect=${onSelect} onToggle=${onToggle} /></span></td>
       <td><${State} tone=${row.tone} state=${row.state} paused=${row.is_paused} /></td>
       <td>${age(row.created, now)}</td>
-      <td class="waiting">${row.waiting}</td>
+      <td><${LongCall} call=${row.call} begin=${row.call_begin} now=${now} /><${Reason} tone=${row.tone} text=${row.waiting} /></td>
     </tr>`)}</tbody>
   </table>`;
 }

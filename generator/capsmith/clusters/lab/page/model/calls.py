@@ -66,7 +66,16 @@ class CallHistory:
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str], ObjectHistory] = {}
+        self._running: set[tuple[str, str]] = set()
         self._revision = 0
+
+    def list_running(self, before: float) -> dict[tuple[str, str], AuthorCall]:
+        """Return the running calls that began before a time, by kind and key of their object.
+
+        ``before`` is in seconds since the epoch.
+        """
+        found = {each: self._objects[each].calls[-1] for each in sorted(self._running)}
+        return {each: call for each, call in found.items() if call.begin < before}
 
     def find(self, kind: str, key: str) -> ObjectHistory | None:
         """Return an object's history, or None. ``key`` has the form ``namespace/name``."""
@@ -86,24 +95,30 @@ class CallHistory:
             self._interrupt()
             return
         kind = str(record.get("controller") or record.get("kind") or "")
-        history = self._provide(kind, str(record.get("key") or record.get("object") or ""))
+        key = kind, str(record.get("key") or record.get("object") or "")
+        history = self._provide(*key)
         history.revision = self._revision
         if text == "call starts":
             history.calls.append(AuthorCall(str(record.get("method")), time))
+            self._running.add(key)
         elif text == "waiting":
             words = (hide_in_line(str(record.get(each) or "")) for each in ("reason", "message"))
             history.waits.append(Wait(time, *words))
         elif history.calls:
+            self._running.discard(key)
             _complete(history.calls[-1], text, record)
 
     def _provide(self, kind: str, key: str) -> ObjectHistory:
         found = self._objects.setdefault((kind, key), ObjectHistory())
         while len(self._objects) > _MAX_OBJECTS:
-            del self._objects[next(iter(self._objects))]
+            oldest = next(iter(self._objects))
+            del self._objects[oldest]
+            self._running.discard(oldest)
         return found
 
     def _interrupt(self) -> None:
         """End all running calls: another process writes the log from here on."""
+        self._running.clear()
         for history in self._objects.values():
             if history.calls and history.calls[-1].seconds is None:
                 history.calls[-1].seconds = 0.0

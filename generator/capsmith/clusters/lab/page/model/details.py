@@ -8,6 +8,7 @@ import yaml
 
 from capsmith.clusters.conditions import JSON, get_mapping, get_sequence, list_conditions
 from capsmith.clusters.hiding import hide_secrets
+from capsmith.clusters.lab.page.model.reason import describe_reason
 from capsmith.clusters.lab.page.model.store import (
     ObjectStore,
     StoredObject,
@@ -31,7 +32,7 @@ def describe_object(store: ObjectStore, found: StoredObject) -> JSON:
         "deleting": str(metadata.get("deletionTimestamp") or ""),
         "state": found.summary.state,
         "tone": found.summary.tone,
-        "waiting": found.summary.waiting,
+        "waiting": describe_reason(store, found),
         "paused": found.summary.is_paused,
         "versions": _describe_versions(store, found),
         "conditions": [vars(each) for each in list_conditions(hide_secrets(obj))],

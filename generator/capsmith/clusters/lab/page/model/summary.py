@@ -15,7 +15,7 @@ from capsmith.clusters.conditions import (
     select_current,
 )
 from capsmith.clusters.hiding import hide_in_line
-from capsmith.clusters.lab.objects import describe_wait
+from capsmith.clusters.lab.objects import find_blocker
 
 _PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
 _DONE_PHASES = {"Provisioned", "Running"}
@@ -31,7 +31,10 @@ class Summary:
     tone: str
     """``ok``, ``waiting``, ``failed``, ``deleting`` or ``neutral``."""
     waiting: str
-    """What the object is waiting for, with secrets hidden; empty if nothing."""
+    """What the object is waiting for, or what has failed if the tone is ``failed``.
+
+    Secrets are hidden.  It is empty if nothing blocks the object.
+    """
     is_paused: bool
 
 
@@ -43,9 +46,11 @@ def summarize(obj: Mapping[str, Any]) -> Summary:
         waiting = hide_in_line(_describe_deletion(obj, conditions))
         return Summary("Deleting", DELETING, waiting, paused)
     state, tone = _judge(obj, conditions)
-    waiting = "" if tone in (OK, NEUTRAL) else describe_wait(_with(conditions))
-    if not waiting and tone not in (OK, NEUTRAL):
-        waiting = _describe_missing(obj)
+    if tone in (OK, NEUTRAL):
+        return Summary(state, tone, "", paused)
+    blocker = find_blocker(_with(conditions))
+    waiting = blocker.text if blocker else _describe_missing(obj)
+    tone = FAILED if blocker and blocker.is_error else tone
     return Summary(state, tone, hide_in_line(waiting), paused)
 
 

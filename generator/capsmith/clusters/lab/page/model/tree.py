@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from capsmith.clusters.conditions import JSON, get_mapping
+from capsmith.clusters.hiding import hide_in_line
 from capsmith.clusters.lab.objects import CLUSTER_NAME
+from capsmith.clusters.lab.page.model.calls import AuthorCall
+from capsmith.clusters.lab.page.model.reason import describe_reason
 from capsmith.clusters.lab.page.model.store import (
     ObjectKey,
     ObjectStore,
@@ -51,6 +55,10 @@ class TreeRow:
     state: str
     tone: str
     waiting: str
+    call: str
+    """The object's author call that takes long, as kind, name and method; empty if none does."""
+    call_begin: float | None
+    """Start of the call, in seconds since the epoch; None if there is none."""
     is_paused: bool
     created: str
     count: int
@@ -60,6 +68,12 @@ class TreeRow:
     def to_data(self) -> JSON:
         """Return the row as JSON data."""
         return asdict(self)
+
+
+RunningCalls = Mapping[tuple[str, str], AuthorCall]
+"""Calls that take long, by kind and key of their object."""
+_NO_CALLS: RunningCalls = {}
+_NO_CALL = ("", None)
 
 
 @dataclass
@@ -76,8 +90,9 @@ class _Node:
 class TreeBuilder:
     """Builds the rows of the object tree that match a query."""
 
-    def __init__(self, store: ObjectStore, query: TreeQuery) -> None:
+    def __init__(self, store: ObjectStore, query: TreeQuery, running: RunningCalls) -> None:
         self._store = store
+        self._running = running
         self._query = query
         self._roles = _find_references(store)
         self._children: dict[ObjectKey | None, list[_Node]] = defaultdict(list)
@@ -118,7 +133,7 @@ class TreeBuilder:
         below = [
             row for group in self._group(children) for row in self._show(group, key, depth + 1)
         ]
-        row = _row(node, depth)
+        row = self._row(node, depth)
         return [row, *below] if below or self._is_selected(row) else []
 
     def _show(self, group: list[_Node], parent: ObjectKey | None, depth: int) -> list[TreeRow]:
@@ -128,7 +143,7 @@ class TreeBuilder:
         # If the query selects the first member, it selects all of them.
         if not self._rows(group[0], depth):
             return []
-        first = _row(group[0], depth)
+        first = self._row(group[0], depth)
         group_id = f"group:{parent.id if parent else ''}:{self._digest(group[0])}"
         is_open = group_id in self._query.open
         title = f"{len(group)} {first.kind}s"
@@ -150,7 +165,8 @@ class TreeBuilder:
         children = self._children.get(node.found.key, ())
         summary = node.found.summary
         below = tuple(sorted(repr(self._signature_of_child(each)) for each in children))
-        return node.found.key.kind, summary, node.role, node.is_lost, below
+        method = self._find_call(node)[0].rpartition(" ")[2]
+        return node.found.key.kind, summary, node.role, node.is_lost, method, below
 
     def _digest(self, node: _Node) -> str:
         """Return a digest of everything that distinguishes a node from other groups' members."""
@@ -161,10 +177,49 @@ class TreeBuilder:
         return "server" if node.found is None else self._signature(node)
 
     def _is_selected(self, row: TreeRow) -> bool:
-        if self._query.is_waiting_only and row.tone in ("ok", "neutral") and not row.is_paused:
+        is_done = row.tone in ("ok", "neutral") and not row.is_paused and not row.call
+        if self._query.is_waiting_only and is_done:
             return False
         text = self._query.search.lower()
         return not text or text in row.name.lower() or text in row.kind.lower()
+
+    def _row(self, node: _Node, depth: int) -> TreeRow:
+        if node.found is None:
+            return _server_row(node, depth)
+        key, summary = node.found.key, node.found.summary
+        metadata = get_mapping(node.found.data.get("metadata"))
+        call, call_begin = self._find_call(node)
+        return TreeRow(
+            id=key.id,
+            depth=depth,
+            kind=key.kind,
+            name=key.name,
+            role=node.role,
+            state=summary.state,
+            tone=summary.tone,
+            waiting=describe_reason(self._store, node.found),
+            call=call,
+            call_begin=call_begin,
+            is_paused=summary.is_paused,
+            created=str(metadata.get("creationTimestamp") or ""),
+            count=0,
+            is_open=False,
+        )
+
+    def _find_call(self, node: _Node) -> tuple[str, float | None]:
+        """Return the long call and its start for an object, or for an object it refers to."""
+        if node.found is None or not self._running:
+            return _NO_CALL
+        below = self._children.get(node.found.key, ())
+        for each in (node, *(child for child in below if child.role)):
+            if each.found is None:
+                continue
+            key = each.found.key
+            call = self._running.get((key.kind, "/".join(filter(None, (key.namespace, key.name)))))
+            if call is not None:
+                method = call.method.rpartition(".")[2]
+                return hide_in_line(f"{key.kind}/{key.name} {method}"), call.begin
+        return _NO_CALL
 
     def _find_parent(self, found: StoredObject) -> tuple[ObjectKey | None, str]:
         """Return the key of the object below which an object is shown, and its role there."""
@@ -233,27 +288,6 @@ def _order(node: _Node) -> tuple[object, ...]:
     return rank, -_TYPES.get(_kind(node), -1), _kind(node), name
 
 
-def _row(node: _Node, depth: int) -> TreeRow:
-    if node.found is None:
-        return _server_row(node, depth)
-    key, summary = node.found.key, node.found.summary
-    metadata = get_mapping(node.found.data.get("metadata"))
-    return TreeRow(
-        id=key.id,
-        depth=depth,
-        kind=key.kind,
-        name=key.name,
-        role=node.role,
-        state=summary.state,
-        tone=summary.tone,
-        waiting=summary.waiting,
-        is_paused=summary.is_paused,
-        created=str(metadata.get("creationTimestamp") or ""),
-        count=0,
-        is_open=False,
-    )
-
-
 def _server_row(node: _Node, depth: int) -> TreeRow:
     server = node.server or SimulatedServer("", "", "")
     machine = node.machine.id if node.machine else ""
@@ -263,6 +297,8 @@ def _server_row(node: _Node, depth: int) -> TreeRow:
         # Machines that name the same server by mistake each get a row.
         f"server:{machine}",
         *(depth, "Server", server.name or server.id, "Server", state, tone, waiting),
+        call="",
+        call_begin=None,
         is_paused=False,
         created="",
         count=0,
@@ -283,6 +319,8 @@ def _virtual(
         state=like.state if like else "",
         tone=like.tone if like else "neutral",
         waiting=like.waiting if like else "",
+        call=like.call if like else "",
+        call_begin=like.call_begin if like else None,
         is_paused=like.is_paused if like else False,
         created="",
         count=count,
@@ -304,9 +342,14 @@ def compare_rows(before: list[TreeRow], now: list[TreeRow]) -> JSON:
     return found
 
 
-def build_tree(store: ObjectStore, query: TreeQuery) -> list[TreeRow]:
-    """Return the rows of the tree that match a query."""
-    return TreeBuilder(store, query).build()
+def build_tree(
+    store: ObjectStore, query: TreeQuery, running: RunningCalls = _NO_CALLS
+) -> list[TreeRow]:
+    """Return the rows of the tree that match a query.
+
+    ``running`` has the author's calls that have been running for long; rows name them.
+    """
+    return TreeBuilder(store, query, running).build()
 
 
 def count_states(store: ObjectStore) -> dict[str, int]:

@@ -1,0 +1,69 @@
+"""Why an object is not done: its condition, and the Secret with the credentials it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from capsmith.clusters.conditions import JSON, get_mapping
+from capsmith.clusters.lab.objects import CLUSTER_NAME
+from capsmith.clusters.lab.page.model.store import (
+    ObjectKey,
+    ObjectStore,
+    StoredObject,
+    list_owners,
+    list_references,
+)
+from capsmith.clusters.lab.page.model.summary import FAILED
+from capsmith.clusters.lab.secret_names import add_secret_names
+
+_CORE = "cluster.x-k8s.io"
+
+
+def describe_reason(store: ObjectStore, found: StoredObject) -> str:
+    """Return what an object waits for or what has failed, with the name of the Secret it lacks."""
+    summary = found.summary
+    if summary.tone != FAILED:
+        return summary.waiting
+    return add_secret_names(summary.waiting, _find_holders(store, found))
+
+
+def _find_holders(store: ObjectStore, found: StoredObject) -> Iterator[JSON]:
+    """Yield the objects that may name the Secret of an object's credentials, nearest first."""
+    is_about_bootstrap = found.summary.waiting.startswith("BootstrapConfigReady")
+    for each in (found, *_list_related(store, found, is_about_bootstrap=is_about_bootstrap)):
+        yield each.data
+        identity = get_mapping(get_mapping(each.data.get("spec")).get("identityRef"))
+        kind, name = str(identity.get("kind") or ""), str(identity.get("name") or "")
+        for namespace in (each.key.namespace, ""):
+            holder = store.find(ObjectKey(each.key.group, kind, namespace, name).id)
+            if holder is not None:
+                yield holder.data
+
+
+def _list_related(
+    store: ObjectStore, found: StoredObject, *, is_about_bootstrap: bool
+) -> Iterator[StoredObject]:
+    """Yield the object of a provider behind a core object, and the cluster's infrastructure."""
+    for key, role in list_references(found):
+        related = store.find(key.id)
+        if related is not None and (role == "Bootstrap") == is_about_bootstrap:
+            yield related
+    cluster = _find_cluster(store, found)
+    if cluster is None or is_about_bootstrap or found.key.group.startswith("bootstrap."):
+        return
+    for key, role in list_references(cluster):
+        related = store.find(key.id)
+        if related is not None and role == "Infrastructure":
+            yield related
+
+
+def _find_cluster(store: ObjectStore, found: StoredObject) -> StoredObject | None:
+    """Return the Cluster that an object or an owner of it is labelled with."""
+    owners = (store.find_uid(str(each.get("uid") or "")) for each in list_owners(found.data))
+    for each in (found, *filter(None, owners)):
+        labels = get_mapping(get_mapping(each.data.get("metadata")).get("labels"))
+        name = str(labels.get(CLUSTER_NAME) or "")
+        cluster = store.find(ObjectKey(_CORE, "Cluster", found.key.namespace, name).id)
+        if cluster is not None:
+            return cluster
+    return None
