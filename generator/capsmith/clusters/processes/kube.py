@@ -289,11 +289,13 @@ class KubeClient:
     def end_watches(self) -> None:
         """Interrupt all of this client's watches, in all threads."""
         for connection in list(self._watches):
+            # Read once: the thread of a watch that ends by itself sets it to None.
+            sock = connection.sock
             # Closing the socket would not wake the thread that reads from it, but a shutdown ends
             # its read.
-            if connection.sock is not None:
+            if sock is not None:
                 with suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)
+                    sock.shutdown(socket.SHUT_RDWR)
 
     def _is_busy(self, status: int, text: str) -> bool:
         return is_busy(status, text) and (status != 500 or self.retries_webhooks)
