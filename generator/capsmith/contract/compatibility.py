@@ -70,7 +70,7 @@ class Project(NamedTuple):
 
 
 class Compatibility(NamedTuple):
-    """The releases of all other projects that capsmith supports, by project."""
+    """The releases that capsmith supports of each project it works with, keyed by project."""
 
     core: Project
     """Releases of Cluster API core, which are also clusterctl's releases."""

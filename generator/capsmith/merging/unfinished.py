@@ -16,7 +16,7 @@ STATE_PATH = RelativePath(f"{UNFINISHED_FOLDER}/state.json")
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """A file that the update changed. A digest is empty if the file did not exist at that time."""
+    """A file that the update changed: its digests, empty for a file that did not exist."""
 
     before: str
     after: str

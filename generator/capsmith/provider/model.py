@@ -71,7 +71,7 @@ Schema = Mapping[str, Any]
 
 
 class Role(StrEnum):
-    """A kind's role in Cluster API, named as on the contract's pages."""
+    """A kind's role in Cluster API; the names are those of the contract's documentation."""
 
     INFRA_CLUSTER = "InfraCluster"
     INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"

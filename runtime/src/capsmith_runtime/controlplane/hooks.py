@@ -86,7 +86,7 @@ class HookCaller:
         return await self._call(obj, self._reconciler.health, scope, ControlPlaneHealth)
 
     async def after_add(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
-        """Run the hook for a new member, and return its Waiting, or None if it has completed."""
+        """Run the hook for a new member. Return the Waiting that the hook returned, or None."""
         if not self._overrides("after_add"):
             return None
         return await self._call(obj, self._reconciler.after_add, member, type(None))

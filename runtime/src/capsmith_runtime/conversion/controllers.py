@@ -45,7 +45,8 @@ class VersionBook:
     """API versions of all kinds that this provider converts or refers to, keyed by group and kind.
 
     Versions of other providers' kinds are read when needed and expire: a provider may be installed
-    later, or change its version. The fact that a kind has no version expires sooner.
+    later, or change its version. That a kind has no version is remembered for a
+    shorter time.
     """
 
     def __init__(

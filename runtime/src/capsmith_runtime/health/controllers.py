@@ -63,7 +63,7 @@ class HealthCheckGroup(ControllerGroup):
 
     @property
     def readiness_checks(self) -> Sequence[ReadinessCheck]:
-        """Return the author's readiness check, as the only item."""
+        """Return a tuple with the author's readiness check as its only item."""
         return (self._readiness,)
 
     @property

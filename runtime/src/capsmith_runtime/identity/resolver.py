@@ -68,7 +68,7 @@ class CredentialsResolver:
         return bool(self._caches.find_override(obj))
 
     async def of_override(self, obj: JSON) -> Credentials | Waiting:
-        """Return the credentials of a machine's or pool's own identity, or empty if it has none."""
+        """Return the credentials of a machine's or pool's own identity; without one, empty ones."""
         return await self._of_reference(self._caches.find_override(obj), obj)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:

@@ -325,7 +325,7 @@ class ExternalSource:
 
 
 class ClaimReporter(StatusReporter):
-    """Reports allocation errors with the same reason as other IPAM providers (IP-05)."""
+    """Reports allocation errors with the condition reason that other IPAM providers use (IP-05)."""
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
         """Report an exception from the author's code; a TerminalError is treated like any other."""

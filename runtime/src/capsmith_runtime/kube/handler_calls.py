@@ -121,7 +121,7 @@ class HandlerCalls:
 
     @property
     def have_ended(self) -> bool:
-        """Return whether no handler is running in a thread and no handler was cancelled."""
+        """Return whether every handler has ended: none still runs in a thread or was cancelled."""
         return not self._running and not self.was_cancelled
 
     def has(self, call: HandlerCall) -> bool:

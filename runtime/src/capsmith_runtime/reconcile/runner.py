@@ -57,9 +57,9 @@ class ReconcileRunner(Generic[P]):
 
         If ``reconcile`` returns no delay, the sync period applies.
 
-        Exceptions that ``reconcile`` raises have already been reported. They are passed on to the
-        work queue, unless no retry helps because the object is gone or the failure is terminal. A
-        write that the CRD rejects is reported here.
+        ``reconcile`` reports the exceptions that it raises. This method passes them on to the work
+        queue, unless retrying cannot help because the object is gone or the failure is terminal.
+        It reports only writes that the CRD rejects.
         """
         obj = self._informer.get(key)
         if obj is None:

@@ -38,7 +38,7 @@ WATCH_RUNS_ON: Final = "watch does not end with its session"
 
 
 class SessionWatch:
-    """Calls a factory's ``watch`` for as long as one of its sessions is open."""
+    """Keeps a factory's ``watch`` running for one session until that session is closed."""
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ def addon(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> AddonScope[Spec]:
-    """Create the argument of ``reconcile_normal`` for an add-on with this spec."""
+    """Create the scope to pass to ``reconcile_normal`` for an add-on with this spec."""
     return AddonScope(
         name=name,
         namespace=NAMESPACE,
@@ -116,7 +116,7 @@ def addon_deletion(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> AddonDeleteScope[Spec]:
-    """Create the argument of ``reconcile_delete`` for an add-on with this spec."""
+    """Create the scope to pass to ``reconcile_delete`` for an add-on with this spec."""
     return AddonDeleteScope(
         name=name,
         namespace=NAMESPACE,

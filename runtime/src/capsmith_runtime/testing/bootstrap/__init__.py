@@ -55,7 +55,7 @@ def bootstrap_config(
     certificates: Certificates = CERTIFICATES,
     session: object = None,
 ) -> BootstrapConfigScope[Spec]:
-    """Create the argument of ``bootstrap_data`` for a Machine."""
+    """Create the scope to pass to ``bootstrap_data`` for a Machine."""
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,
@@ -82,7 +82,7 @@ def pool_bootstrap_config(
     certificates: Certificates = CERTIFICATES,
     session: object = None,
 ) -> BootstrapConfigScope[Spec]:
-    """Create the argument of ``bootstrap_data`` for a MachinePool."""
+    """Create the scope to pass to ``bootstrap_data`` for a MachinePool."""
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,

@@ -116,7 +116,7 @@ def managed_control_plane(
     session: object = None,
     **cluster: Any,
 ) -> ManagedControlPlaneScope[Spec]:
-    """Create the argument of ``reconcile_normal``; ``cluster`` replaces the Cluster's fields."""
+    """Create the scope for ``reconcile_normal``; ``cluster`` replaces the Cluster's fields."""
     return ManagedControlPlaneScope(
         name=name,
         namespace=NAMESPACE,
@@ -139,7 +139,7 @@ def managed_control_plane_deletion(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> ManagedControlPlaneDeleteScope[Spec]:
-    """Create the argument of ``reconcile_delete``, as after the Cluster's deletion."""
+    """Create the scope to pass to ``reconcile_delete`` once the Cluster has been deleted."""
     return ManagedControlPlaneDeleteScope(
         name=name,
         namespace=NAMESPACE,

@@ -35,7 +35,7 @@ def infra_cluster(
     status: Any = None,
     session: object = None,
 ) -> InfraClusterScope[Spec]:
-    """Create the argument of a cluster's ``reconcile_normal``.
+    """Create the scope to pass to a cluster's ``reconcile_normal``.
 
     ``status`` is an instance of the generated Status class, as an earlier call returned it.
     """
@@ -61,7 +61,7 @@ def infra_cluster_deletion(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> InfraClusterDeleteScope[Spec]:
-    """Create the argument of a cluster's ``reconcile_delete``, whose Cluster no longer exists."""
+    """Create the scope for ``reconcile_delete`` of a cluster whose Cluster no longer exists."""
     return InfraClusterDeleteScope(
         name=name,
         namespace=NAMESPACE,
@@ -139,10 +139,10 @@ def infra_machine(
     status: Any = None,
     session: object = None,
 ) -> InfraMachineScope[Spec]:
-    """Create the argument of a machine's ``reconcile_normal``.
+    """Create the scope to pass to a machine's ``reconcile_normal``.
 
-    If ``is_provisioned`` is None, a machine with a provider id is provisioned.  ``status`` is an
-    instance of the generated Status class, as an earlier call returned it.
+    If ``is_provisioned`` is None, a machine counts as provisioned if it has a provider id.
+    ``status`` is an instance of the generated Status class, as an earlier call returned it.
     """
 
     async def read_bootstrap() -> BootstrapData:
@@ -180,7 +180,7 @@ def infra_machine_deletion(
     session: object = None,
     deletion_seconds: float = 0.0,
 ) -> InfraMachineDeleteScope[Spec]:
-    """Create the argument of a machine's ``reconcile_delete``, whose Machine no longer exists."""
+    """Create the scope for ``reconcile_delete`` of a machine whose Machine no longer exists."""
     return InfraMachineDeleteScope(
         name=name,
         namespace=NAMESPACE,
@@ -207,7 +207,7 @@ def infra_machine_template(
     infra_cluster: InfraClusterView | None = None,
     session: object = None,
 ) -> InfraMachineTemplateScope[Spec]:
-    """Create the argument of ``capacity`` for a machine template with this spec."""
+    """Create the scope to pass to ``capacity`` for a machine template with this spec."""
     return InfraMachineTemplateScope(
         name=name,
         namespace=NAMESPACE,

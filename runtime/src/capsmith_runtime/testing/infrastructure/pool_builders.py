@@ -32,7 +32,7 @@ def infra_machine_pool(
     status: Any = None,
     session: object = None,
 ) -> InfraMachinePoolScope[Spec]:
-    """Create the argument of a machine pool's ``reconcile_normal`` and ``replicas``."""
+    """Create the scope to pass to a machine pool's ``reconcile_normal`` or ``replicas``."""
 
     async def read_bootstrap() -> BootstrapData:
         return BootstrapData(bootstrap, "cloud-config")
@@ -64,7 +64,7 @@ def infra_machine_pool_deletion(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> InfraMachinePoolDeleteScope[Spec]:
-    """Create the argument of ``reconcile_delete`` for a pool whose MachinePool no longer exists."""
+    """Create the scope for ``reconcile_delete`` of a pool whose MachinePool no longer exists."""
     return InfraMachinePoolDeleteScope(
         name=name,
         namespace=NAMESPACE,

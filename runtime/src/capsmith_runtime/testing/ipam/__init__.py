@@ -74,7 +74,7 @@ def address_release(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> AddressRelease:
-    """Create the argument of ``release`` for a claim on the pool ``of`` that is being deleted."""
+    """Create the request to pass to ``release`` for a deleted claim on the pool ``of``."""
     return AddressRelease(
         name=name,
         namespace=NAMESPACE,

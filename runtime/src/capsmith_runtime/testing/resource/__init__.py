@@ -36,7 +36,7 @@ def resource(
     status: Any = None,
     session: object = None,
 ) -> ResourceScope[Spec]:
-    """Create the argument of ``reconcile_normal``.
+    """Create the scope to pass to ``reconcile_normal``.
 
     ``namespace`` is empty for a cluster-scoped resource; ``status`` is an instance of the generated
     Status class, as an earlier call returned it.
@@ -66,7 +66,7 @@ def resource_deletion(
     status: Any = None,
     session: object = None,
 ) -> ResourceDeleteScope[Spec]:
-    """Create the argument of ``reconcile_delete`` for a resource whose owners no longer exist."""
+    """Create the scope for ``reconcile_delete`` of a resource whose owners no longer exist."""
     return ResourceDeleteScope(
         name=name,
         namespace=namespace,
