@@ -6,7 +6,8 @@ a user created before the cluster had a control plane object.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.control_plane import CoreMachines
@@ -35,63 +36,70 @@ class MachineAdopter:
         self._caches = caches
         self._core = core
 
-    async def adopt(self, obj: JSON, cluster: str) -> None:
+    async def adopt(self, obj: JSON, cluster: str) -> Mapping[str, str]:
         """Set the owner reference and the control plane's name on Machines without a controller.
 
-        If there are no such Machines, sends no request. Does nothing if the control plane is being
-        deleted, or if another object now has its name. A Machine that changes in the meantime is
-        left for the next reconcile.
+        Returns why Machines without a controller cannot be adopted, keyed by their names.  Sends no
+        request if none can be adopted.  Adopts nothing if the control plane is being deleted, or if
+        another object now has its name.  A Machine that changes in the meantime is left for the
+        next reconcile.
         """
-        adoptable = self._find_adoptable(obj, cluster)
+        adoptable, problems = self._examine(obj, cluster)
         # The cache may not show yet that the control plane is being deleted.
-        if not adoptable or not await is_alive(self._client, self._kind.resource, obj):
-            return
+        if adoptable and await is_alive(self._client, self._kind.resource, obj):
+            for machine in adoptable:
+                await self._adopt_machine(machine, obj)
+        return problems
+
+    async def _adopt_machine(self, machine: JSON, obj: JSON) -> None:
         informer, owner = self._caches.machines, build_controller_reference(obj)
         label = {CONTROL_PLANE_NAME_LABEL: metadata.label_value(metadata.name(obj))}
-        for machine in adoptable:
-            references = [*metadata.items(machine, "metadata", "ownerReferences"), owner]
-            changed = {
-                **machine["metadata"],
-                "labels": {**metadata.labels(machine), **label},
-                "ownerReferences": references,
-            }
-            new = {**machine, "metadata": changed}
-            try:
-                resource = informer.resource
-                await write(self._client, resource, machine, new, informer.update_from_write)
-            # Another writer has changed or deleted the Machine: the next reconcile decides again.
-            except (NotFoundError, ConflictError):
-                continue
+        references = [*metadata.items(machine, "metadata", "ownerReferences"), owner]
+        changed = {
+            **machine["metadata"],
+            "labels": {**metadata.labels(machine), **label},
+            "ownerReferences": references,
+        }
+        new = {**machine, "metadata": changed}
+        # Another writer may change or delete the Machine: the next reconcile decides again.
+        with suppress(NotFoundError, ConflictError):
+            resource = informer.resource
+            await write(self._client, resource, machine, new, informer.update_from_write)
 
-    def _find_adoptable(self, obj: JSON, cluster: str) -> Sequence[JSON]:
+    def _examine(self, obj: JSON, cluster: str) -> tuple[Sequence[JSON], Mapping[str, str]]:
+        """Return the Machines to adopt, and a sentence about each that cannot be adopted."""
         namespace = metadata.namespace(obj)
         _, foreign = find_control_plane_machines(self._caches, obj, namespace, cluster)
-        return [
-            machine
-            for machine in foreign
-            # A Machine has at most one controller: another control plane's Machine must not be
-            # taken from it.
-            if not metadata.has_controller(machine)
-            and self._has_own_bootstrap(machine)
-            and self._belongs_to(machine, obj)
-        ]
+        # A Machine has at most one controller: another control plane's Machine must not be taken
+        # from it.
+        free = [machine for machine in foreign if not metadata.has_controller(machine)]
+        problems = {metadata.name(each): self._find_problem(each, obj) for each in free}
+        adoptable = [each for each in free if not problems[metadata.name(each)]]
+        return adoptable, {
+            name: f"Machine {name} has no controller and cannot be adopted: {problem}"
+            for name, problem in sorted(problems.items())
+            if problem
+        }
 
-    def _belongs_to(self, machine: JSON, obj: JSON) -> bool:
-        """Return whether a Machine without a controller may become the control plane's.
+    def _find_problem(self, machine: JSON, obj: JSON) -> str:
+        """Return why a Machine cannot be adopted, or an empty string if it can.
 
         One without any control plane's name must have a version from which, or to which, its
-        members can be upgraded.
+        members can be upgraded. If its version is unknown, the user decides.
         """
+        read, kind = self._core.read(machine), self._kind
+        if read.bootstrap is None:
+            return "it has no bootstrap configuration"
+        found = f"{read.bootstrap.kind}.{read.bootstrap.group}"
+        own = f"{kind.bootstrap_kind}.{kind.bootstrap_group}"
+        if found != own:
+            return f"its bootstrap configuration is of the kind {found}, not {own}"
         name = metadata.labels(machine).get(CONTROL_PLANE_NAME_LABEL)
         if name is not None:
-            return name == metadata.label_value(metadata.name(obj))
-        version = self._core.read(machine).version
-        return version is None or is_within_one_minor(
-            version, metadata.text(obj, "spec", "version")
-        )
-
-    def _has_own_bootstrap(self, machine: JSON) -> bool:
-        """Return whether this kind's bootstrap provider configures a Machine."""
-        reference = self._core.read(machine).bootstrap
-        own = (self._kind.bootstrap_group, self._kind.bootstrap_kind)
-        return reference is not None and (reference.group, reference.kind) == own
+            own_name = metadata.label_value(metadata.name(obj))
+            label = CONTROL_PLANE_NAME_LABEL
+            return "" if name == own_name else f"its label {label} is {name}, not {own_name}"
+        version = metadata.text(obj, "spec", "version")
+        if read.version is None or is_within_one_minor(read.version, version):
+            return ""
+        return f"its version {read.version} is more than one minor release away from {version}"

@@ -244,6 +244,8 @@ class ReconcileSummary:
     """Results collected during a reconcile, which writes them into the status at its end."""
 
     initialized: bool
+    not_adopted: Mapping[str, str] = field(default_factory=dict)
+    """Sentences that say why Machines without a controller cannot be adopted, keyed by name."""
     outdated: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Reasons why Machines are outdated, keyed by name; Machines not compared are missing."""
     added: set[str] = field(default_factory=set)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -58,6 +59,7 @@ WAITING_FOR_INFRASTRUCTURE: Final = Waiting(
     None,
 )
 WAITING_FOR_MACHINES: Final = "WaitingForMachineDeletion"
+ADOPTION_FAILED: Final = "AdoptionFailed"
 
 
 class ControlPlaneController:
@@ -132,9 +134,11 @@ class ControlPlaneController:
     async def _reconcile_normal(
         self, patcher: ControlPlanePatcher, cluster: Cluster, spec: Any
     ) -> Result:
-        await self._adopter.adopt(patcher.obj, cluster.name)
+        not_adopted = await self._adopt_machines(patcher, cluster)
         control_plane = self._load(patcher, cluster)
-        summary = ReconcileSummary(initialized=self._shape.is_initialized(patcher.obj))
+        summary = ReconcileSummary(
+            initialized=self._shape.is_initialized(patcher.obj), not_adopted=not_adopted
+        )
         scope = build_scope(
             control_plane,
             summary,
@@ -167,6 +171,15 @@ class ControlPlaneController:
         if summary.error is not None:
             raise summary.error
         return Result(min(summary.requeue, default=None))
+
+    async def _adopt_machines(
+        self, patcher: ControlPlanePatcher, cluster: Cluster
+    ) -> Mapping[str, str]:
+        """Adopt Machines without a controller, and return why others cannot be adopted, by name."""
+        not_adopted = await self._adopter.adopt(patcher.obj, cluster.name)
+        for text in not_adopted.values():
+            self._context.events.warn(patcher.obj, ADOPTION_FAILED, text, action="Adopt")
+        return not_adopted
 
     async def _reconcile_delete(self, key: NamespacedName, patcher: ControlPlanePatcher) -> Result:
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):

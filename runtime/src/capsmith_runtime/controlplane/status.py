@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
@@ -184,9 +185,16 @@ def _progress(control_plane: ControlPlane, summary: ReconcileSummary) -> Iterabl
     up = f"Scaling up from {current} to {desired} replicas" if current < desired else ""
     down = f"Scaling down from {current} to {desired} replicas" if current > desired else ""
     blocked = _blocked(control_plane, summary)
+    foreign = _describe_foreign_machines(control_plane, summary)
     for condition_type, text in ((ROLLING_OUT, rollout), (SCALING_UP, up), (SCALING_DOWN, down)):
         if not text:
-            yield _inactive(condition_type)
+            idle = _inactive(condition_type)
+            # Nothing else shows these Machines while their control plane has all of its own.
+            if foreign and condition_type == SCALING_UP:
+                lines = (f"* {each}" for each in foreign)
+                message = "\n".join(("Scaling up would be blocked because:", *lines))
+                idle = replace(idle, message=message)
+            yield idle
             continue
         message = f"{text} is blocked because:\n{blocked}" if blocked else text
         yield Condition(type=condition_type, status=True, reason=condition_type, message=message)
@@ -196,16 +204,22 @@ def _blocked(control_plane: ControlPlane, summary: ReconcileSummary) -> str:
     reasons = [waiting.message for waiting in summary.waits if waiting.message]
     if summary.decision.blocked:
         reasons.append(summary.decision.blocked)
-    foreign = control_plane.foreign_machines
-    if foreign:
-        reasons.append(
-            f"Machines without this owner are in this control plane: {foreign}. Those without any"
-            " owner are adopted if they have its bootstrap kind, the label of no other control"
-            " plane, and a version at most one minor release away."
-        )
+    reasons += _describe_foreign_machines(control_plane, summary)
     # Several steps can report one obstacle.  A dict keeps their order, so that the message is
     # stable.
     return "\n".join(f"* {text}" for text in dict.fromkeys(reasons))
+
+
+def _describe_foreign_machines(
+    control_plane: ControlPlane, summary: ReconcileSummary
+) -> Sequence[str]:
+    """Return sentences about the Machines that block scaling because they are not owned."""
+    foreign = control_plane.foreign_machines
+    # They do not block the deletion, during which none is adopted.
+    if not foreign or metadata.is_deleting(control_plane.obj):
+        return ()
+    text = f"Machines without this owner are in this control plane: {foreign}"
+    return (text, *(summary.not_adopted[name] for name in foreign if name in summary.not_adopted))
 
 
 def _remediating(control_plane: ControlPlane, summary: ReconcileSummary) -> Condition:

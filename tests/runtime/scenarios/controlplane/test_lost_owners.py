@@ -65,6 +65,7 @@ class TestLostOwners(ControlPlaneConformance):
         env.change(replicas=3)
         message = f"Machines without this owner are in this control plane: ['{name}']"
         await env.eventually("it is reported", lambda: message in str(env.status()))
+        assert f"its label {label} is other, not {CONTROL_PLANE.name}" in str(env.status())
         assert not _owners(env)[name]
         kinds = {"configRef": {**own["spec"]["bootstrap"]["configRef"], "kind": "OtherConfig"}}
         labels = {"labels": {label: CONTROL_PLANE.name}}

@@ -7,7 +7,7 @@ restored from a backup.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
 from capsmith_runtime.contract import metadata
@@ -69,17 +69,19 @@ class ClusterSecrets:
         cluster: Cluster,
         *,
         generate: bool,
-        bootstrap: ObjectRef | None = None,
+        configurations: Collection[ObjectRef] = (),
     ) -> SecretReport:
         """Create missing Secrets, renew the kubeconfig, and return a report on all Secrets.
 
         Missing keys are generated only if ``generate`` is true. Set it only while nothing can
-        depend on keys that have been lost.  ``bootstrap`` is the kind of bootstrap configurations
-        whose keys the owner takes over, or None for none.  Errors of the API server are propagated.
+        depend on keys that have been lost.  ``configurations`` are bootstrap configurations whose
+        keys the owner takes over.  Errors of the API server are propagated.
         """
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
         pairs = {
-            purpose: await self._reconcile_pair(owner, key, purpose, generate, bootstrap, report)
+            purpose: await self._reconcile_pair(
+                owner, key, purpose, generate, configurations, report
+            )
             for purpose in PURPOSES
         }
         secret = await self._kubeconfigs.get(owner, key, report)
@@ -99,7 +101,7 @@ class ClusterSecrets:
         cluster: NamespacedName,
         purpose: Purpose,
         generate: bool,
-        bootstrap: ObjectRef | None,
+        configurations: Collection[ObjectRef],
         report: SecretReport,
     ) -> CachedKeyPair | None:
         """Return a key pair, or None if it is unusable, for the reason added to ``report``."""
@@ -118,7 +120,7 @@ class ClusterSecrets:
         if secret is None:
             report.add_missing(name)
             return None
-        patch = build_adoption_patch(secret.obj, cluster.name, owner, bootstrap)
+        patch = build_adoption_patch(secret.obj, cluster.name, owner, configurations)
         if patch and secret.is_managed:
             secret = await self._store.patch(secret, {"metadata": patch}, extract)
         elif "labels" in patch:
@@ -232,8 +234,8 @@ class ClusterAccess:
     async def reconcile_secrets(self, control_plane: ControlPlane) -> SecretReport:
         """Create missing Secrets and renew the kubeconfig, and return a report on all of them.
 
-        Keys are created only while no Machine can be using earlier ones.  Those of bootstrap
-        configurations are taken over once all of the cluster's Machines are adopted.
+        Keys are created only while no Machine can be using earlier ones.  Those that an owned
+        Machine's bootstrap configuration owns are taken over.
         """
         values = metadata.annotations(control_plane.obj)
         pending = control_plane.annotations.pending_machine in values
@@ -242,7 +244,9 @@ class ClusterAccess:
             control_plane.obj,
             control_plane.cluster,
             generate=not in_use,
-            bootstrap=None if control_plane.foreign_machines else control_plane.desired.bootstrap,
+            configurations=[
+                machine.bootstrap for machine in control_plane.machines if machine.bootstrap
+            ],
         )
 
     async def workload(self, cluster: Cluster) -> KubeClient:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -137,14 +137,14 @@ def build_owner_reference(owner: Object) -> dict[str, Any]:
 
 
 def build_adoption_patch(
-    secret: Object, cluster: str, owner: Object, bootstrap: ObjectRef | None = None
+    secret: Object, cluster: str, owner: Object, configurations: Collection[ObjectRef] = ()
 ) -> dict[str, Any]:
     """Return a patch with the metadata that a managed Secret lacks, or empty if none is missing.
 
-    Owners of the same kind are former control planes, and are replaced. So are bootstrap
-    configurations of the kind in ``bootstrap``: they own the keys of a cluster that had no control
-    plane, and would take them along when their Machine is replaced. No owner is added if an object
-    of another kind is the controller.
+    Owners of the same kind are former control planes, and are replaced. So are the bootstrap
+    configurations in ``configurations``: they own the keys of a cluster that had no control plane,
+    and would take them along when their Machine is replaced. No owner is added if another object
+    is the controller.
     """
     patch: dict[str, Any] = {}
     # Core and bootstrap providers find the Secret by its label.
@@ -152,10 +152,12 @@ def build_adoption_patch(
         patch["labels"] = {CLUSTER_NAME_LABEL: cluster}
     own = build_owner_reference(owner)
     references = metadata.items(secret, "metadata", "ownerReferences")
-    replaced = {_group_and_kind(own)} | (
-        {(bootstrap.group, bootstrap.kind)} if bootstrap else set()
-    )
-    others = [each for each in references if _group_and_kind(each) not in replaced]
+    others = [
+        each
+        for each in references
+        if _group_and_kind(each) != _group_and_kind(own)
+        and ObjectRef(*_group_and_kind(each), metadata.text(each, "name")) not in configurations
+    ]
     # The API server rejects a second controller.
     if own not in references and not any(each.get("controller") for each in others):
         patch["ownerReferences"] = [*others, own]
