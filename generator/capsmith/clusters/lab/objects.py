@@ -7,11 +7,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from capsmith.clusters.lab.secret_names import add_secret_names
+from capsmith.clusters.hiding import hide_in_line
+from capsmith.clusters.lab.secret_names import Holder, find_secret_names
 from capsmith.clusters.processes.kube import JSON
+from capsmith.printable import make_printable
 
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _MAX_MESSAGE = 2_000
+_MAX_IN_TABLE = 100
+"""Maximum length of a condition's message in the demo's table, in characters."""
 # Conditions that block others come first.
 _ORDER = (
     "Healthy",
@@ -26,9 +30,14 @@ _ORDER = (
 )
 _ERROR = re.compile(
     r"Error|Exception|Fail|Refused|Denied|Forbidden|Unauthorized|Invalid|Incomplete|Exceeded"
-    r"|Taken|TooMany|Changed|NotFound|NotAllowed"
+    r"|Taken|TooMany|TooLong|Changed|Exhausted|Unreachable|AlreadyExists|^Unknown[A-Z]"
+    r"|Not(?:Found|Allowed|Opened|Usable|Declared)"
 )
-"""Reasons of conditions after an error, which does not go away by waiting."""
+"""Reasons of conditions after an error, which does not go away by waiting.
+
+It matches all reasons of the runtime that report errors. Authors are free to choose others, so
+another error may still be taken for a wait.
+"""
 # These conditions are True while something is in progress, not when it is done.
 _NEGATIVE = {
     "Paused",
@@ -151,8 +160,19 @@ def _sized(depth: int, obj: JSON) -> ObjectRow:
 def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
     if obj["metadata"].get("deletionTimestamp"):
         state, is_done = "Deleting", False
-    waiting = "" if is_done else add_secret_names(describe_wait(obj), [obj])
+    waiting = "" if is_done else _describe_blocker(obj)
+    state, waiting = (make_printable(hide_in_line(each)) for each in (state, waiting))
     return ObjectRow(depth, str(obj["kind"]), _name(obj), state or "Pending", waiting)
+
+
+def _describe_blocker(obj: JSON) -> str:
+    """Return what blocks an object, short, with the names of Secrets that an error may be about."""
+    blocker, short = find_blocker(obj), find_blocker(obj, max_message=_MAX_IN_TABLE)
+    if blocker is None or short is None:
+        return ""
+    # The words that show what an error is about may be in the part that is left out.
+    secrets = find_secret_names(blocker.text, [Holder(obj)]) if blocker.is_error else ""
+    return f"{short.text}{secrets}"
 
 
 @dataclass(frozen=True)
@@ -165,9 +185,10 @@ class Blocker:
     """Whether something has failed; otherwise the object only waits."""
 
 
-def find_blocker(obj: JSON) -> Blocker | None:
+def find_blocker(obj: JSON, *, max_message: int = _MAX_MESSAGE) -> Blocker | None:
     """Return the condition that blocks an object; None if none does.
 
+    Secrets in its message are hidden, and a message longer than ``max_message`` characters is cut.
     Its text has no reason if the message contains it or if it says no more than the status, like
     NotReady and Waiting.
     """
@@ -181,20 +202,16 @@ def find_blocker(obj: JSON) -> Blocker | None:
     for type in sorted(open_, key=order.index):
         condition = open_[type]
         reason, message = (str(condition.get(key) or "") for key in ("reason", "message"))
-        line = " ".join(each.strip("* ") for each in (message or reason).splitlines())
+        # A secret that is cut would no longer be recognized.
+        told = hide_in_line(message or reason)
+        line = " ".join(each.strip("* ") for each in told.splitlines())
         is_said = reason in line or reason.startswith("Not") or reason == "Waiting"
         title = type if is_said else f"{type} ({reason})"
-        shown = line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} …"
+        shown = line if len(line) <= max_message else f"{line[:max_message]} …"
         text = f"{title}: {shown}" if line else type
         is_error = not reason.startswith("Waiting") and _ERROR.search(reason) is not None
         return Blocker(text, is_error)
     return None
-
-
-def describe_wait(obj: JSON) -> str:
-    """Return the text of the condition that blocks an object; empty if none does."""
-    blocker = find_blocker(obj)
-    return blocker.text if blocker else ""
 
 
 def describe_changes(before: list[ObjectRow], now: list[ObjectRow]) -> list[ObjectRow]:

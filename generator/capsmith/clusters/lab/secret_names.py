@@ -4,44 +4,85 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from typing import NamedTuple
 
 from capsmith.clusters.conditions import JSON, get_mapping
 
-_ABOUT = re.compile(
-    r"\bsecrets?\b|credential|\b401\b|unauthori[sz]ed|SecretNotFound", re.IGNORECASE
+_LOGIN = re.compile(
+    r"credential|unauthori[sz]ed|\b(?:HTTP|status)(?:/[\d.]+)?(?: code)?:? 401\b", re.IGNORECASE
 )
-_NAMED = re.compile(r"\bsecrets? (?:\"([^\"]+)\"|(\S+/\S+))", re.IGNORECASE)
+"""Texts about a login that is refused."""
+_SECRET = re.compile(r"\bsecrets?\b|SecretNotFound", re.IGNORECASE)
+_NAMED = re.compile(
+    r"\b[Ss]ecrets? (?:\"(?P<quoted>[^\"]+)\"|(?P<place>\S+/\S+)"
+    r"|(?P<bare>[a-z0-9][-.a-z0-9]*) (?:is|does|has|belongs|cannot|lacks|contains|ends)\b)"
+)
+"""The name of a Secret, as Kubernetes and the runtime write it in messages."""
 _KEYS = ("secret", "passwdfrom", "credentialsref")
 _MAX_NAMES = 3
 _MAX_DEPTH = 10
 
 
-def add_secret_names(text: str, objects: Iterable[JSON]) -> str:
-    """Return a text about credentials with the namespaces and names of the Secrets that it means.
+class Holder(NamedTuple):
+    """An object that may refer to the Secret that an error is about."""
 
-    They are those that the first of the objects that names any refers to.  A text that names the
-    Secret itself gets at most the namespace; any other text is returned unchanged.
+    obj: JSON
+    is_identity: bool = False
+    """Whether each Secret that the object refers to has credentials."""
+
+
+class _Reference(NamedTuple):
+    namespace: str
+    name: str
+    is_login: bool
+    """Whether the key of the reference says that the Secret has credentials."""
+
+
+def add_secret_names(text: str, holders: Iterable[Holder]) -> str:
+    """Return a text with what :func:`find_secret_names` returns for it."""
+    return f"{text}{find_secret_names(text, holders)}"
+
+
+def find_secret_names(text: str, holders: Iterable[Holder]) -> str:
+    """Return namespaces and names of the Secrets that a text may be about, in parentheses.
+
+    They are those of the first holder that refers to any.  For a text about a login, only
+    identities and references to credentials count; for a text with the name of a Secret, only
+    references with this name.  The result is empty for a text that has the Secret's namespace, too,
+    and for a text about something else.
     """
-    if not _ABOUT.search(text):
-        return text
     named = _NAMED.search(text)
-    if named is not None and named[2]:
-        return text
-    found = next(filter(None, map(_list_secrets, objects)), [])
-    if named is not None:
-        found = [each for each in found if named[1] in re.split("[/ ]", each)]
-    return f"{text} (Secret {', '.join(found)})" if found else text
+    is_login = named is None and _LOGIN.search(text) is not None
+    if not is_login and not _SECRET.search(text):
+        return ""
+    if named is not None and named["place"]:
+        return ""
+    name = (named["quoted"] or named["bare"]) if named is not None else ""
+    for holder in holders:
+        found = [
+            each
+            for each in _list_secrets(holder.obj)
+            if name in ("", each.name) and (not is_login or holder.is_identity or each.is_login)
+        ]
+        places = list(dict.fromkeys(map(_format_place, found)))[:_MAX_NAMES]
+        if places:
+            return f" (Secret {', '.join(places)})"
+    return ""
 
 
-def _list_secrets(obj: JSON) -> list[str]:
-    """Return the first Secrets in an object's spec, each once."""
+def _list_secrets(obj: JSON) -> Iterator[_Reference]:
+    """Return an iterator over the references to Secrets in an object's spec."""
     namespace = str(get_mapping(obj.get("metadata")).get("namespace") or "")
-    names = dict.fromkeys(_find_references(get_mapping(obj.get("spec")), namespace, "", 0))
-    return list(islice(names, _MAX_NAMES))
+    return _find_references(get_mapping(obj.get("spec")), namespace, "", 0)
 
 
-def _find_references(value: object, namespace: str, key: str, depth: int) -> Iterator[str]:
+def _format_place(found: _Reference) -> str:
+    if found.namespace:
+        return f"{found.namespace}/{found.name}"
+    return f"{found.name} in the manager's namespace"
+
+
+def _find_references(value: object, namespace: str, key: str, depth: int) -> Iterator[_Reference]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, list):
@@ -55,8 +96,8 @@ def _find_references(value: object, namespace: str, key: str, depth: int) -> Ite
             or key.lower().endswith("secretref")
         )
         if is_secret and isinstance(name, str) and name:
-            place = str(value.get("namespace") or namespace)
-            yield f"{place}/{name}" if place else f"{name} in the manager's namespace"
+            is_login = key == "identityRef" or "credential" in key.lower()
+            yield _Reference(str(value.get("namespace") or namespace), name, is_login)
             return
         for inner, each in value.items():
             yield from _find_references(each, namespace, str(inner), depth + 1)

@@ -11,7 +11,6 @@ from capsmith.clusters.lab.objects import (
     MachineObjects,
     ObjectRow,
     describe_changes,
-    describe_wait,
     find_blocker,
     format_rows,
 )
@@ -97,13 +96,50 @@ def test_an_object_that_is_being_deleted_says_so() -> None:
 def test_the_condition_that_holds_up_most_is_named(
     conditions: list[dict[str, str]], text: str
 ) -> None:
-    assert describe_wait({"status": {"conditions": conditions}}) == text
+    blocker = find_blocker({"status": {"conditions": conditions}})
+    assert (blocker.text if blocker else "") == text
 
 
 def test_a_long_message_is_shown_whole() -> None:
     message = "no room in any zone, " * 40
-    text = describe_wait({"status": {"conditions": [condition("Ready", "False", message)]}})
-    assert text == f"Ready: {message.strip()}"
+    blocker = find_blocker({"status": {"conditions": [condition("Ready", "False", message)]}})
+    assert blocker is not None
+    assert blocker.text == f"Ready: {message.strip()}"
+
+
+def row_of(message: str, reason: str, **spec: object) -> ObjectRow:
+    """Return the demo's row of an AcmeMachine that is not ready."""
+    found = infrastructure("m", provisioned=False)
+    found["spec"] = spec
+    found["metadata"]["namespace"] = "default"
+    found["status"]["conditions"] = [condition("Ready", "False", message, reason)]
+    machines = (MachineObjects(machine("m", "Running"), found),)
+    return format_rows(Cluster(cluster(), machines=machines))[-1]
+
+
+def test_a_row_of_the_demo_is_short_and_hides_secrets() -> None:
+    message = f"{'no room in any zone, ' * 4}password=correct-horse-battery-staple {'y' * 200}"
+    assert row_of(message, "OutOfRoom").waiting == (
+        f"Ready (OutOfRoom): {'no room in any zone, ' * 4}password=(hidden) …"
+    )
+
+
+def test_a_row_of_the_demo_has_no_control_characters() -> None:
+    row = row_of("401 Unauthorized\x1b[2J", "InternalError", credentialsRef={"name": "a\x1b[31m"})
+    assert row.waiting == (
+        "Ready (InternalError): 401 Unauthorized\\x1b[2J (Secret default/a\\x1b[31m)"
+    )
+
+
+def test_the_secret_of_a_long_error_is_named() -> None:
+    row = row_of(f"{'x' * 200} 401 Unauthorized", "LoginRefused", credentialsRef={"name": "login"})
+    assert row.waiting == f"Ready (LoginRefused): {'x' * 100} … (Secret default/login)"
+
+
+def test_a_wait_of_the_demo_names_no_secret() -> None:
+    message = "Machine m does not name a bootstrap Secret"
+    row = row_of(message, "WaitingForBootstrapData", sshKeySecretRef={"name": "ssh"})
+    assert row.waiting == f"Ready (WaitingForBootstrapData): {message}"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Why an object is not done: its condition, and the Secret with the credentials it needs."""
+"""Why an object is not done: its condition, and the Secrets that an error may be about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capsmith.clusters.conditions import JSON, get_mapping
+from capsmith.clusters.conditions import get_mapping
 from capsmith.clusters.lab.objects import CLUSTER_NAME
 from capsmith.clusters.lab.page.model.store import (
     ObjectKey,
@@ -14,30 +14,33 @@ from capsmith.clusters.lab.page.model.store import (
     list_references,
 )
 from capsmith.clusters.lab.page.model.summary import FAILED
-from capsmith.clusters.lab.secret_names import add_secret_names
+from capsmith.clusters.lab.secret_names import Holder, add_secret_names
 
 _CORE = "cluster.x-k8s.io"
 
 
 def describe_reason(store: ObjectStore, found: StoredObject) -> str:
-    """Return what an object waits for or what has failed, with the name of the Secret it lacks."""
+    """Return what an object waits for or what has failed.
+
+    An error has the names of the Secrets that it may be about.
+    """
     summary = found.summary
     if summary.tone != FAILED:
         return summary.waiting
     return add_secret_names(summary.waiting, _find_holders(store, found))
 
 
-def _find_holders(store: ObjectStore, found: StoredObject) -> Iterator[JSON]:
-    """Yield the objects that may name the Secret of an object's credentials, nearest first."""
+def _find_holders(store: ObjectStore, found: StoredObject) -> Iterator[Holder]:
+    """Yield the objects that may refer to the Secret an error is about, nearest first."""
     is_about_bootstrap = found.summary.waiting.startswith("BootstrapConfigReady")
     for each in (found, *_list_related(store, found, is_about_bootstrap=is_about_bootstrap)):
-        yield each.data
+        yield Holder(each.data)
         identity = get_mapping(get_mapping(each.data.get("spec")).get("identityRef"))
         kind, name = str(identity.get("kind") or ""), str(identity.get("name") or "")
         for namespace in (each.key.namespace, ""):
             holder = store.find(ObjectKey(each.key.group, kind, namespace, name).id)
             if holder is not None:
-                yield holder.data
+                yield Holder(holder.data, is_identity=True)
 
 
 def _list_related(
