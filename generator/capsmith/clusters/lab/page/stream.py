@@ -16,6 +16,7 @@ from capsmith.clusters.lab.page.actions import Actions, NoActions
 from capsmith.clusters.lab.page.cluster import WatchedCluster
 from capsmith.clusters.lab.page.model.details import describe_object
 from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line, merge_lines
+from capsmith.clusters.lab.page.model.reason import describe_reason
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
 from capsmith.clusters.lab.page.model.time_axis import describe_time, get_history_revision
 from capsmith.clusters.lab.page.model.tree import (
@@ -97,7 +98,7 @@ class ViewStream:
         self._sent: JSON = {}
         self._running: frozenset[tuple[tuple[str, str], float]] = frozenset()
         self._revision = -1
-        self._object_revision = -1
+        self._object_revision = (-1, "")
         self._axis_revision = (-1, -1)
         self._reader: LogReader | None = None
         self._shown: dict[str, bool] = {}
@@ -147,8 +148,10 @@ class ViewStream:
         if revision != self._axis_revision:
             self._axis_revision = revision
             message |= self._select_changed("time", describe_time(store, store.calls, found))
-        if found.revision != self._object_revision:
-            self._object_revision = found.revision
+        # The reason depends on other objects, too, such as an identity.
+        object_revision = found.revision, describe_reason(store, found)
+        if object_revision != self._object_revision:
+            self._object_revision = object_revision
             message |= self._select_changed("object", describe_object(store, found))
         return message
 

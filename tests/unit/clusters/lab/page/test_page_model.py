@@ -172,6 +172,44 @@ def test_a_call_that_takes_long_is_in_the_rows_of_its_object_and_machine() -> No
     assert "m-3" in [row.name for row in rows]
 
 
+def test_a_group_shows_how_many_calls_take_long_and_since_when() -> None:
+    names = [f"m-{number}" for number in range(5)]
+    store = store_of(*make_cluster(), *(obj for name in names for obj in make_machine(name)))
+    running = {
+        ("AcmeMachine", f"default/{name}"): AuthorCall("AcmeMachineReconciler.reconcile", begin)
+        for name, begin in zip(names, (50.0, 60.0, 42.0, 70.0, 80.0), strict=True)
+    }
+    (group,) = (row for row in build_tree(store, TreeQuery(), running) if row.count)
+    assert (group.name, group.call) == ("5 Machines", "reconcile of 5 objects, the first")
+    assert group.call_begin == 42.0
+
+
+def test_machines_whose_errors_are_about_different_secrets_share_no_row() -> None:
+    refused = [condition("InfrastructureReady", "False", "401 Unauthorized", "LoginRefused")]
+    objects = make_cluster()
+    for number in range(10):
+        machine, infrastructure = make_machine(f"m-{number}", phase="Provisioning")
+        machine["status"]["conditions"] = refused
+        infrastructure["spec"]["credentialsRef"] = {"name": "even" if number % 2 == 0 else "odd"}
+        objects += [machine, infrastructure]
+    rows = [row for row in build_tree(store_of(*objects), TreeQuery()) if row.count]
+    text = "InfrastructureReady (LoginRefused): 401 Unauthorized (Secret default/"
+    assert sorted((row.name, row.waiting) for row in rows) == [
+        ("5 Machines", f"{text}even)"),
+        ("5 Machines", f"{text}odd)"),
+    ]
+
+
+def test_a_refused_login_names_no_other_secret_of_the_machine() -> None:
+    machine, infrastructure = make_machine("one", phase="Provisioning")
+    infrastructure["spec"]["sshKeySecretRef"] = {"name": "ssh"}
+    refused = condition("InfrastructureReady", "False", "401 Unauthorized", "LoginRefused")
+    machine["status"]["conditions"] = [refused]
+    rows = build_tree(store_of(*make_cluster(), machine, infrastructure), TreeQuery())
+    (row,) = (row for row in rows if row.kind == "Machine")
+    assert row.waiting == "InfrastructureReady (LoginRefused): 401 Unauthorized"
+
+
 def test_a_refused_login_names_the_secret_of_the_identity() -> None:
     objects = make_cluster()
     machine, infrastructure = make_machine("one", phase="Provisioning")

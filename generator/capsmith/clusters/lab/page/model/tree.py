@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from capsmith.clusters.conditions import JSON, get_mapping
 from capsmith.clusters.hiding import hide_in_line
@@ -56,9 +56,15 @@ class TreeRow:
     tone: str
     waiting: str
     call: str
-    """The object's author call that takes long, as kind, name and method; empty if none does."""
+    """The object's author call that takes long, as kind, name and method; empty if none does.
+
+    For a group, it has the method and the number of objects.
+    """
     call_begin: float | None
-    """Start of the call, in seconds since the epoch; None if there is none."""
+    """Start of the call, in seconds since the epoch; None if there is none.
+
+    For a group, it is the start of the first call.
+    """
     is_paused: bool
     created: str
     count: int
@@ -94,6 +100,7 @@ class TreeBuilder:
         self._store = store
         self._running = running
         self._query = query
+        self._reasons: dict[ObjectKey, str] = {}
         self._roles = _find_references(store)
         self._children: dict[ObjectKey | None, list[_Node]] = defaultdict(list)
         servers = {each.provider_id: each for each in store.servers or () if each.provider_id}
@@ -147,7 +154,9 @@ class TreeBuilder:
         group_id = f"group:{parent.id if parent else ''}:{self._digest(group[0])}"
         is_open = group_id in self._query.open
         title = f"{len(group)} {first.kind}s"
-        row = _virtual(group_id, depth, title, len(group), is_open=is_open, like=first)
+        call, call_begin = self._describe_calls(group)
+        like = replace(first, call=call, call_begin=call_begin)
+        row = _virtual(group_id, depth, title, len(group), is_open=is_open, like=like)
         if not is_open:
             return [row]
         return [row, *(each for node in group[:_SHOWN] for each in self._rows(node, depth + 1))]
@@ -163,10 +172,10 @@ class TreeBuilder:
         if node.found is None:
             return node.server.id if node.server else None
         children = self._children.get(node.found.key, ())
-        summary = node.found.summary
+        shown = node.found.summary, self._describe_reason(node.found)
         below = tuple(sorted(repr(self._signature_of_child(each)) for each in children))
         method = self._find_call(node)[0].rpartition(" ")[2]
-        return node.found.key.kind, summary, node.role, node.is_lost, method, below
+        return node.found.key.kind, shown, node.role, node.is_lost, method, below
 
     def _digest(self, node: _Node) -> str:
         """Return a digest of everything that distinguishes a node from other groups' members."""
@@ -197,7 +206,7 @@ class TreeBuilder:
             role=node.role,
             state=summary.state,
             tone=summary.tone,
-            waiting=describe_reason(self._store, node.found),
+            waiting=self._describe_reason(node.found),
             call=call,
             call_begin=call_begin,
             is_paused=summary.is_paused,
@@ -205,6 +214,24 @@ class TreeBuilder:
             count=0,
             is_open=False,
         )
+
+    def _describe_reason(self, found: StoredObject) -> str:
+        """Return why an object is not done. It is determined once for each object."""
+        if found.key not in self._reasons:
+            self._reasons[found.key] = describe_reason(self._store, found)
+        return self._reasons[found.key]
+
+    def _describe_calls(self, group: list[_Node]) -> tuple[str, float | None]:
+        """Return the long calls of a group's members, which have one method, and the first start.
+
+        The page writes the word "since" and the start after the text.
+        """
+        calls = [self._find_call(node) for node in group]
+        begins = [begin for _, begin in calls if begin is not None]
+        if not begins:
+            return _NO_CALL
+        method = calls[0][0].rpartition(" ")[2]
+        return f"{method} of {len(group)} objects, the first", min(begins)
 
     def _find_call(self, node: _Node) -> tuple[str, float | None]:
         """Return the long call and its start for an object, or for an object it refers to."""
