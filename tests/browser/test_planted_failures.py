@@ -14,7 +14,17 @@ import pytest
 from capsmith_runtime.contract.constants import REASON_WAITING_FOR_BOOTSTRAP
 from capsmith_runtime.fault_injection import LoginRefused
 from capsmith_runtime.reconcile.status_reporter import describe_failure
-from tests.browser.objects import CREATED, JSON, condition, make_cluster, make_machine, write_record
+from tests.browser.objects import (
+    ACME,
+    CREATED,
+    DEMO,
+    JSON,
+    condition,
+    make,
+    make_cluster,
+    make_machine,
+    write_record,
+)
 from tests.browser.served import ServedPage, serve_page
 from tests.browser.window import ENTER, Window
 
@@ -77,6 +87,16 @@ def wait_row(window: Window, title: str, text: str) -> None:
     window.wait(lambda: text in read_row(window, title))
 
 
+def wait_row_without(window: Window, title: str, text: str) -> None:
+    """Wait until an object has a row without a text."""
+
+    def is_there() -> bool:
+        row = read_row(window, title)
+        return title in row and text not in row
+
+    window.wait(is_there)
+
+
 def test_wrong_credentials(window: Window, lab: ServedPage) -> None:
     put(lab, "login", *describe_failure(LoginRefused()))
     log(lab, *end_call("login", "LoginRefused", str(LoginRefused()), 4.0))
@@ -97,7 +117,7 @@ def test_no_bootstrap_data(window: Window, lab: ServedPage) -> None:
     log(lab, write_record(1, "INFO", "reconcile", "waiting", **values))
     look(window, lab, "data")
     reason = f"({REASON_WAITING_FOR_BOOTSTRAP}): {message}"
-    wait_row(window, "Machine/data", f"… Waits for InfrastructureReady {reason}")
+    wait_row(window, "Machine/data", f"… Waiting: InfrastructureReady {reason}")
     assert "Error" not in read_row(window, "Machine/data")
     assert "(Secret" not in read_row(window, "Machine/data")
     window.wait_text(f"core\t{REASON_WAITING_FOR_BOOTSTRAP}: {message}", ".axis")
@@ -140,7 +160,8 @@ def test_cloud_that_hangs(window: Window, lab: ServedPage) -> None:
     window.wait_text("has been running for", ".details .notice")
     # A call that ends is no longer in the rows.
     log(lab, *end_call("hanging", "Ready", "", 4.0))
-    window.wait(lambda: "Running" not in read_row(window, "AcmeMachine/hanging"))
+    for kind in ("Machine", "AcmeMachine"):
+        wait_row_without(window, f"{kind}/hanging", "Running")
 
 
 def test_a_long_reason_is_shown_whole(window: Window, lab: ServedPage) -> None:
@@ -152,3 +173,21 @@ def test_a_long_reason_is_shown_whole(window: Window, lab: ServedPage) -> None:
         "[...document.querySelectorAll('.tree td')].some(td => td.scrollWidth > td.clientWidth)"
     )
     assert window.run(f"return {is_cut}") is False
+
+
+def test_objects_without_a_condition_and_in_deletion(window: Window, lab: ServedPage) -> None:
+    """The texts of such rows do not begin with a condition's type."""
+    new = make("MachineDeployment", "new", labels=DEMO, spec={"replicas": 1})
+    status: JSON = {"initialization": {"provisioned": False}}
+    ownerless = make("AcmeMachine", "ownerless", version=ACME, labels=DEMO, status=status)
+    deleted, _ = make_machine("deleted")
+    deleted["metadata"]["deletionTimestamp"] = CREATED
+    message = "Drain not completed yet (started at 08:00)"
+    deleted["status"]["conditions"] = [condition("Deleting", "True", message, "DrainingNode")]
+    for obj in (new, ownerless, deleted):
+        lab.api.put(obj)
+    window.open(lab.opener.as_uri())
+    text = "… Waiting: no status yet: its controller has not written any"
+    wait_row(window, "MachineDeployment/new", text)
+    wait_row(window, "AcmeMachine/ownerless", "… Waiting: no owner yet")
+    wait_row(window, "Machine/deleted", f"\N{MINUS SIGN} Deleting: {message}")

@@ -15,10 +15,12 @@ export function State({ tone, state, paused }) {
   return html`${word && html`<span class=${`state ${tone}`}>${word}</span>`}${paused && html` <span class="state paused">Paused</span>`}`;
 }
 
-// What an object waits for, and what has failed: in different words, and with a mark.
+const WORDS = { failed: ["✕", "Error:"], deleting: ["−", "Deleting:"] };
+
+// Why an object is not done: waits, errors and deletions have different words and marks.
 export function Reason({ tone, text }) {
   if (!text) return null;
-  const [mark, word] = tone === "failed" ? ["✕", "Error:"] : ["…", "Waits for"];
+  const [mark, word] = WORDS[tone] || ["…", "Waiting:"];
   return html`<span class=${`reason ${tone}`}><span aria-hidden="true">${mark} </span><strong>${word}</strong> ${text}</span>`;
 }
 
