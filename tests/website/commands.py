@@ -31,6 +31,7 @@ _OTHERS = {
     "cp",
     "curl",
     "export",
+    "gh",
     "git",
     "grep",
     "pip",

@@ -127,18 +127,26 @@ def read_settings(shown: Shown, repository: Path, release: Path) -> None:
     assert "verify-config" not in result.output
 
 
-def read_integrations(shown: Shown, repository: Path, release: Path) -> None:
-    """Compare it with the hooks and the action of this repository."""
+def read_hooks(shown: Shown, repository: Path, release: Path) -> None:
+    """Compare a configuration of pre-commit with the hooks of this repository."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
-    hooked, step = yaml.safe_load(shown.block.text)
     known = {each["id"]: each for each in hooks}
-    for hook in hooked["hooks"]:
+    (source,) = yaml.safe_load(shown.block.text)["repos"]
+    assert source["rev"] == f"v{__version__}"
+    for hook in source["hooks"]:
         check_capsmith([*shlex.split(known[hook["id"]]["entry"]), *hook["args"]], complete=True)
+
+
+def read_workflow(shown: Shown, repository: Path, release: Path) -> None:
+    """Compare the first step of a job with the action of this repository; the second uploads."""
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    job = yaml.safe_load(shown.block.text)
+    step, upload = job["steps"]
     required = {name for name, each in inputs.items() if each.get("required")}
     assert required <= step["with"].keys() <= inputs.keys()
-    assert hooked["rev"] == f"v{__version__}"
     assert step["uses"].endswith(f"@v{__version__}")
+    assert upload["with"]["sarif_file"] == step["with"]["sarif"]
+    assert job["permissions"]["security-events"] == "write"
 
 
 def read_manifest(shown: Shown, repository: Path, release: Path) -> None:
@@ -221,12 +229,13 @@ _READERS: dict[str, Callable[[Shown, Path, Path], None]] = {
     "class": read_class,
     "clusterctl": read_clusterctl,
     "extension": read_extension,
-    "integrations": read_integrations,
+    "hooks": read_hooks,
     "kustomization": read_kustomization,
     "manifest": read_manifest,
     "objects": read_objects,
     "settings": read_settings,
     "variables": read_variables,
+    "workflow": read_workflow,
 }
 
 
