@@ -59,7 +59,8 @@ def test_several_versions(versions_scenario: Scenario) -> None:
     wait_nothing_left(scenario)
 
 
-# test_whole_cluster.py moves objects with their owners; scenarios of the kit move resources.
+# test_whole_cluster.py moves objects with their owners, and
+# capsmith_runtime/testing/conformance/resource/resources.py moves resources.
 @pytest.mark.exhaustive
 def test_resources_move_with_their_owners(
     versions_scenario: Scenario, several: tuple[Stack, Site]

@@ -116,13 +116,37 @@ def test_check_finds_what_was_edited_and_writes_nothing() -> None:
     assert file.read_bytes() == before
 
 
-def test_an_existing_file_is_not_replaced() -> None:
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_an_existing_file_is_not_replaced(options: tuple[str, ...]) -> None:
+    """A dry run ends as the import would end."""
     path = _components()
     Path("provider.yaml").write_text("mine")
-    result = run("import", path, *_REPOSITORY)
+    result = run("import", path, *_REPOSITORY, *options)
     assert result.exit_code == 1
+    assert "import-exists" in result.output
     assert Path("provider.yaml").read_text() == "mine"
     assert not list(Path().glob(".provider.yaml*"))
+
+
+def test_an_existing_file_is_refused_before_the_crds_are_read() -> None:
+    Path("provider.yaml").write_text("mine")
+    result = run("import", "missing.yaml", *_REPOSITORY)
+    assert result.exit_code == 1
+    assert "import-exists" in result.output
+
+
+def test_a_dry_run_reports_losses_and_writes_nothing() -> None:
+    path = _components(*provider(spec={"size": {"type": "string", "uniqueItems": True}}))
+    result = run("import", path, "--dry-run", *_REPOSITORY)
+    assert result.exit_code == 1
+    assert "error import-lost: AcmeMachine v1beta1 .spec.versions[0]" in result.output
+    assert not Path("provider.yaml").exists()
+
+
+def test_check_and_dry_run_exclude_each_other() -> None:
+    result = run("import", _components(), "--check", "--dry-run")
+    assert result.exit_code == 2
+    assert "--check and --dry-run exclude each other" in result.output
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,26 @@ def test_help_imports_little_more_than_click() -> None:
     assert slow.isdisjoint(names)
 
 
+COMPLETE = """
+import sys
+from capsmith.cli import main
+try:
+    main(prog_name="capsmith", complete_var="_CAPSMITH_COMPLETE")
+finally:
+    print("MODULES", *sorted(name for name in sys.modules if name.startswith("capsmith.")))
+"""
+
+
+def test_completing_a_command_imports_none(capsmith: dict[str, str]) -> None:
+    typed = {"COMP_WORDS": "capsmith ", "COMP_CWORD": "1", "_CAPSMITH_COMPLETE": "bash_complete"}
+    command = [sys.executable, "-c", COMPLETE]
+    done = subprocess.run(command, env=capsmith | typed, capture_output=True, text=True)
+
+    *completed, modules = done.stdout.splitlines()
+    assert completed == [f"plain,{name}" for name in sorted(main.references)], done.stderr
+    assert modules.split() == ["MODULES", "capsmith.cli", "capsmith.cli.group"]
+
+
 def test_a_terminal_shows_work_that_takes_long() -> None:
     assert "[bold]acme" in _on_a_terminal("0", "[bold]acme")
 

@@ -7,10 +7,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click import formatting
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _FALLBACK_WIDTH = 80
 
@@ -28,6 +31,10 @@ class CommandReference(NamedTuple):
         command: click.Command = getattr(import_module(self.module), self.attribute)
         return command
 
+    def describe(self, name: str) -> click.Command:
+        """Return a command that has only the name and summary, without importing the real one."""
+        return click.Command(name, help=self.summary)
+
 
 class LazyCommands(MutableMapping[str, click.Command]):
     """Commands by name; a command is imported when it is first looked up."""
@@ -40,6 +47,15 @@ class LazyCommands(MutableMapping[str, click.Command]):
         if isinstance(found, CommandReference):
             found = self._commands[name] = found.load()
         return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a command, or the default for an unknown name.
+
+        The inherited method would also return the default for a KeyError of the command's module.
+        """
+        if name not in self:
+            return default
+        return self[name]
 
     def __setitem__(self, name: str, command: click.Command) -> None:
         self._commands[name] = command
@@ -92,10 +108,19 @@ class CapsmithGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
-        names = {
-            name: click.Command(name, help=each.summary) for name, each in self.references.items()
-        }
+        names = {name: each.describe(name) for name, each in self.references.items()}
         click.Group(commands=names).format_commands(ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that start with a text, without importing commands."""
+        from click.shell_completion import CompletionItem
+
+        names = [
+            CompletionItem(name, help=self.references[name].describe(name).get_short_help_str())
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
 
 def find_text_width(limit: int) -> int:

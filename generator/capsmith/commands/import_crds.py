@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,9 +52,11 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     """Write a provider.yaml that describes the CRDs in ``paths`` to ``output``.
 
     Everything is decided before the file is written, and an existing file is never replaced.
-    Raises UnreadableInput if a file cannot be read, Refused if ``output`` exists, and DiskError if
-    the write fails.
+    Raises Refused if ``output`` exists, even in a dry run, UnreadableInput if a file cannot be
+    read, and DiskError if the write fails.
     """
+    if os.path.lexists(output):
+        raise _make_refusal(output)
     sources, manifests, found = _read(paths, options)
     if not sources:
         return _result(found, ())
@@ -211,12 +214,16 @@ def _write(output: Path, text: str) -> None:
         try:
             create_file(output, text.encode())
         except FileExistsError as error:
-            raise Refused(
-                "import-exists",
-                "the file already exists",
-                file=str(output),
-                hint="Specify another one with -o, or compare with --check.",
-            ) from error
+            raise _make_refusal(output) from error
+
+
+def _make_refusal(output: Path) -> Refused:
+    return Refused(
+        "import-exists",
+        "the file already exists",
+        file=str(output),
+        hint="Specify another one with -o, or compare with --check.",
+    )
 
 
 def _tolerated(finding: Finding) -> Finding:

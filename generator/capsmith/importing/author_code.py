@@ -92,26 +92,32 @@ def _check_resource(
 def _check_control_plane(resource: Resource, location: Location) -> Iterator[Finding]:
     absent = list_absent_fields(resource) if "machines" in resource.features else _REFERENCES
     references = [each for each in _REFERENCES if each in absent]
-    reasons = []
+    lacks = []
     if MANAGED not in resource.features and references:
         there = ", ".join(_list_other_references(resource))
         instead = f" (it has {there} instead)" if there else ""
-        reasons.append(
-            f"{references[0]}{instead}, from which the manager creates the infrastructure of"
-            " Machines (CP-13)"
+        lacks.append(
+            (
+                f"{references[0]}{instead}, from which the manager creates the infrastructure of"
+                " Machines (CP-13)",
+                ", and convert the field that the CRD has instead" if there else "",
+            )
         )
     if _lacks_version(resource):
-        reasons.append(
-            f"{_VERSION}, from which the manager reads the version of Kubernetes (CP-08)"
+        lacks.append(
+            (
+                f"{_VERSION}, from which the manager reads the version of Kubernetes (CP-08)",
+                ", and set it in the conversion",
+            )
         )
-    for reason in reasons:
+    for field, conversion in lacks:
         yield Finding(
             "import-control-plane",
-            f"{resource.kind}: the CRD has no {reason}",
+            f"{resource.kind}: the CRD has no {field}",
             location,
             Severity.WARNING,
-            f"Add it to {location.file} in a new API version, and convert the field that the CRD"
-            " has instead; until then the tests of the control plane fail.",
+            f"Add it to {location.file} in a new API version{conversion}; until then the tests of"
+            " the control plane fail.",
         )
 
 

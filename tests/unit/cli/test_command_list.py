@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
 from capsmith.cli import main
-from capsmith.cli.group import find_text_width
+from capsmith.cli.group import CapsmithGroup, CommandReference, find_text_width
 from tests.terminal import on_terminal
 
 
@@ -45,3 +46,28 @@ def test_help_fits_the_terminal(command: list[str]) -> None:
 def test_an_unknown_command_is_named() -> None:
     with pytest.raises(click.UsageError, match="No such command 'verfy'"):
         main.main(["verfy"], standalone_mode=False)
+
+
+def test_an_error_in_the_module_of_a_command_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A KeyError does not read as an unknown command."""
+    (tmp_path / "module_with_key_error.py").write_text("{}['missing']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    references = {"run": CommandReference("module_with_key_error", "run", "Run.")}
+    settings = {"max_content_width": 100}
+    group = CapsmithGroup("capsmith", references=references, context_settings=settings)
+
+    with pytest.raises(KeyError, match="missing"):
+        group.main(["run"], standalone_mode=False)
+
+
+@pytest.mark.parametrize("typed", ["", "ver", "completion", "nothing", "-", "--v"])
+def test_completion_offers_what_click_offers(typed: str) -> None:
+    """Offer the same names with the same help as click, which imports each command for it."""
+    context = click.Context(main, info_name="capsmith")
+    offered, expected = (
+        [(each.value, each.type, each.help) for each in complete(context, typed)]
+        for complete in (main.shell_complete, super(CapsmithGroup, main).shell_complete)
+    )
+    assert offered == expected

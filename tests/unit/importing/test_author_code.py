@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith.commands.load import load_text
-from capsmith.findings import Location
+from capsmith.findings import Finding, Location
 from capsmith.importing.author_code import find_author_code
 from tests.unit.importing.crds import crd, imported, provider
 
 
-def _found(*crds: dict[str, Any]) -> list[tuple[str, str]]:
+def _find(*crds: dict[str, Any]) -> list[Finding]:
     loaded = load_text(imported(*crds).text, "provider.yaml").provider
     assert loaded is not None
-    found = find_author_code(loaded, lambda kind: Location("provider.yaml"))
-    return [(each.id, each.message) for each in found]
+    return list(find_author_code(loaded, lambda kind: Location("provider.yaml")))
+
+
+def _found(*crds: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(each.id, each.message) for each in _find(*crds)]
 
 
 def test_nothing_is_left_for_the_author_of_usual_crds() -> None:
@@ -48,3 +51,15 @@ def test_a_control_plane_without_a_version_is_reported() -> None:
     ((id_, message),) = _found(plane)
     assert id_ == "import-control-plane"
     assert "has no spec.version" in message
+
+
+def test_a_control_plane_without_any_reference_is_not_told_to_convert_one() -> None:
+    spec = {"replicas": {"type": "integer", "format": "int32"}, "version": {"type": "string"}}
+    group = "controlplane.cluster.x-k8s.io"
+    plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
+    (found,) = _find(plane)
+    assert "has no spec.machineTemplate, from which" in found.message
+    assert found.hint == (
+        "Add it to provider.yaml in a new API version; until then the tests of the control plane"
+        " fail."
+    )

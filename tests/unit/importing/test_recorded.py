@@ -17,6 +17,7 @@ import yaml
 from capsmith.commands.build import build
 from capsmith.commands.import_crds import ImportOptions, import_provider
 from capsmith.commands.load import load_text
+from capsmith.errors import Refused
 from capsmith.findings import Finding
 from capsmith.provider.model import Provider
 from tests.unit.importing.crds import crd, imported, provider
@@ -73,7 +74,9 @@ def _report(folder: Path, *crds: dict[str, Any], **options: Any) -> tuple[Findin
     before = import_provider([path], output, settings._replace(dry_run=True)).report.findings
     assert not output.exists()
     assert import_provider([path], output, settings).report.findings == before
-    assert output.exists()
+    for dry_run in (True, False):
+        with pytest.raises(Refused, match="already exists"):
+            import_provider([path], output, settings._replace(dry_run=dry_run))
     return before
 
 
@@ -123,10 +126,9 @@ def test_a_control_plane_that_lacks_a_field_is_named_before(kind: str, tmp_path:
     (found,) = _report(tmp_path, plane)
     assert found.id == "import-control-plane"
     assert found.message.startswith(f"{kind}: the CRD has no {case['lacks']}")
-    assert str(tmp_path / "provider.yaml") in found.hint
-    assert (tmp_path / "provider.yaml").read_text().splitlines()[found.location.line - 1] == (
-        f"  {kind}:"
-    )
+    output = tmp_path / "provider.yaml"
+    assert found.hint.startswith(f"Add it to {output} in a new API version, {case['advice']}")
+    assert output.read_text().splitlines()[found.location.line - 1] == f"  {kind}:"
 
 
 @pytest.mark.parametrize("kind", _CASES["withoutMachines"])
