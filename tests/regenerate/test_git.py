@@ -117,6 +117,30 @@ def test_a_repository_of_many_projects(changed: Provider) -> None:
     assert changed.update().code == 0
 
 
+def test_an_untracked_folder_in_another_repository_is_named(changed: Provider) -> None:
+    """A provider that was created in the clone of another project, such as capsmith."""
+    whole = changed.folder.parent
+    git(whole, "init", "--quiet")
+
+    refused(changed, "all of acme/ is untracked", str(whole.resolve()))
+
+    git(changed.folder, "init", "--quiet")
+    refused(changed, ".dockerignore", " and ")
+    commit(changed.folder)
+    assert changed.update().code == 0
+
+
+def test_an_untracked_folder_deep_in_another_repository_is_named(changed: Provider) -> None:
+    projects = changed.folder.parent / "projects"
+    projects.mkdir()
+    moved = Provider(changed.folder.rename(projects / "acme"))
+    git(projects.parent, "init", "--quiet")
+
+    refused(moved, "all of projects/acme/ is untracked", str(projects.parent.resolve()))
+
+    assert moved.update("--allow-dirty").code == 0
+
+
 def test_a_description_in_a_subfolder_is_a_change(committed: Provider) -> None:
     committed.path("examples").mkdir()
     committed.path("examples/provider.yaml").write_text("mine")

@@ -12,7 +12,7 @@ from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock
 from capsmith.merging.unfinished import STATE_PATH, Unfinished
 from capsmith.output.runtime import RECORD
-from capsmith.workspace.git import list_uncommitted
+from capsmith.workspace.git import WHOLE_FOLDER, list_uncommitted, locate_in_work_tree
 from capsmith.workspace.journal import STATE_FOLDER
 from capsmith.workspace.repository import Repository
 
@@ -121,6 +121,8 @@ def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) 
         dirty = [path for path in dirty if not f"{path}/".startswith(f"{overlay}/")]
     if not dirty:
         return
+    if WHOLE_FOLDER in dirty:
+        raise _untracked(folder)
     named = dirty if len(dirty) <= _MOST_NAMED else dirty[: _MOST_NAMED - 1]
     rest = f" and {len(dirty) - len(named)} more" if len(dirty) > len(named) else ""
     raise Refused(
@@ -129,4 +131,16 @@ def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) 
         file=str(folder),
         hint="Commit them first, so that git shows what the update changes, "
         "or run this with --allow-dirty.",
+    )
+
+
+def _untracked(folder: Path) -> Refused:
+    """Return the error about a folder of which the git repository around it tracks no file."""
+    root, path = locate_in_work_tree(folder)
+    return Refused(
+        "update-dirty",
+        f"the git repository {root} has uncommitted changes: all of {path} is untracked",
+        file=str(folder),
+        hint="Commit the folder there.  If it is a repository of its own, move it to another place "
+        "or run git init in it, and commit.  Or run this with --allow-dirty.",
     )

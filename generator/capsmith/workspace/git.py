@@ -10,13 +10,16 @@ from capsmith.errors import Refused
 _NO_REPOSITORY = 128
 _TIMEOUT = 120.0
 """Timeout of a git command, in seconds."""
+WHOLE_FOLDER = "."
+"""The path that :func:`list_uncommitted` returns for the folder itself."""
 
 
 def list_uncommitted(folder: Path) -> tuple[str, ...]:
     """Return the paths with uncommitted changes, relative to ``folder``, except ignored files.
 
-    Empty if git is missing or ``folder`` is not in a work tree.  Raises Refused (``git-unusable``)
-    if git fails.
+    An untracked folder is one path with a slash at its end, or ``WHOLE_FOLDER`` if git tracks no
+    file of ``folder`` at all.  Empty if git is missing or ``folder`` is not in a work tree.  Raises
+    Refused (``git-unusable``) if git fails.
     """
     prefix = _git(folder, "rev-parse", "--show-prefix")
     if prefix is None:
@@ -24,7 +27,18 @@ def list_uncommitted(folder: Path) -> tuple[str, ...]:
     status = _git(folder, "status", "--porcelain=v1", "-z", "--no-renames", "--", ".") or b""
     start = len(prefix.rstrip(b"\n"))
     entries = status.split(b"\0")[:-1]
-    return tuple(os.fsdecode(entry[3 + start :]) for entry in entries)
+    return tuple(os.fsdecode(entry[3 + start :]) or WHOLE_FOLDER for entry in entries)
+
+
+def locate_in_work_tree(folder: Path) -> tuple[str, str]:
+    """Return the root of the work tree that contains ``folder``, and the path of ``folder`` in it.
+
+    The path ends with a slash, and is empty for the root itself.  Both are empty without a work
+    tree.  Raises the same error as :func:`list_uncommitted`.
+    """
+    root = _git(folder, "rev-parse", "--show-toplevel") or b""
+    prefix = _git(folder, "rev-parse", "--show-prefix") or b""
+    return os.fsdecode(root.removesuffix(b"\n")), os.fsdecode(prefix.removesuffix(b"\n"))
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
