@@ -26,7 +26,7 @@ def program(shown: Shown) -> str:
     text = (_PROGRAMS / f"{shown.entry['program']}.txt").read_text(encoding="utf-8")
     (line,) = (line for line in text.splitlines() if line.strip() == _LINE)
     indented = textwrap.indent(shown.block.text, line.removesuffix(_LINE))
-    whole = text.replace(f"{line}\n", indented).replace("<package>", "acme")
+    whole = text.replace(f"{line}\n", indented).replace("<package>", "cluster_api_provider_acme")
     # As an author's module has it, and generated ones do.
     docstring, rest = _docstring(whole)
     return f"{docstring}from __future__ import annotations\n\n{rest}"

@@ -334,16 +334,26 @@ def _index(
         Heading(2, "Permissions"),
         Paragraph((Link(requests.title, requests.path), ": managers, kinds, verbs and sources.")),
     ]
-    counts = tuple(
-        ((Link(page.title.partition(": ")[2], page.path),), (str(_sections(page)),))
+    topics = tuple(
+        (
+            (Link(page.title.partition(": ")[2], page.path),),
+            (", ".join(_list_prefixes(page)),),
+            (str(len(_list_titles(page))),),
+        )
         for page in full
     )
-    blocks += [Heading(2, "Rules in full"), Table("Rules by topic", ("Topic", "Rules"), counts)]
+    head = ("Topic", "Ids", "Rules")
+    blocks += [Heading(2, "Rules in full"), Table("Rules by topic", head, topics)]
     return ReferencePage(INDEX, "Reference of the provider contract", tuple(blocks))
 
 
-def _sections(page: ReferencePage) -> int:
-    return sum(isinstance(block, Heading) for block in page.blocks)
+def _list_titles(page: ReferencePage) -> list[str]:
+    return [block.text for block in page.blocks if isinstance(block, Heading)]
+
+
+def _list_prefixes(page: ReferencePage) -> list[str]:
+    """Return what the ids of the page's rules begin with, such as CC for CC-01."""
+    return sorted({title.partition("-")[0] for title in _list_titles(page)})
 
 
 def _contract_table(contract: Contract, subjects: Sequence[Subject]) -> Table:

@@ -26,6 +26,9 @@ _NO_DESCRIPTION = re.compile(r"^\w+\(.*\)$", re.DOTALL)
 _HEAD = """\
 # Checks
 
+For contributors: the functions that the rules of the contract use.  What a finding means, and how
+to correct it, is in [the rules](contracts/README.md) and in `capsmith explain ID`.
+
 Contract rules (`schemas/contracts/*/rules/*.yaml`) name a check and its parameters; this page lists
 all checks, and [rules.schema.json](../schemas/rules.schema.json) has the same as JSON Schema.  A
 check knows no contract version: what differs is in the parameters.  It gets the manifests of one
