@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from capsmith_runtime.infrastructure import Changes, Credentials
 from capsmith_runtime.reconcile.sessions import ReportedChange
 
 import libvirt
-from cluster_api_provider_libvirt.connections import Hosts, HostSessions
+from cluster_api_provider_libvirt.connections import EventLoop, Hosts, HostSessions
 
-from .infrastructure import DRIVER, Infrastructure
+from .infrastructure import DRIVER, Infrastructure, failure
 
 XML = "<domain type='test'><name>{}</name><memory>1024</memory><os><type>hvm</type></os></domain>"
 
@@ -107,3 +108,38 @@ def test_a_lost_connection_is_opened_again_with_its_events(
             assert watch.reports.empty()
 
     asyncio.run(run())
+
+
+def test_an_error_of_the_event_loop_does_not_end_the_events(
+    hosts: Infrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (hosts.host.defineXML(XML.format(name)) for name in ("first", "second"))
+    run_once, failed = libvirt.virEventRunDefaultImpl, threading.Event()
+
+    def fail_once() -> int:
+        if failed.is_set():
+            return run_once()
+        failed.set()
+        raise failure("poll failed")
+
+    async def run() -> None:
+        async with _watch() as watch:
+            monkeypatch.setattr(libvirt, "virEventRunDefaultImpl", fail_once)
+            first.create()
+            assert await watch.next() == "first"
+            assert await asyncio.to_thread(failed.wait, 60)
+            second.create()
+            assert await watch.next() == "second"
+
+    asyncio.run(run())
+
+
+def test_the_event_loop_starts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that connect at the same time must not run libvirt's event loop in two threads."""
+    loop, locked = EventLoop(), list[bool]()
+    monkeypatch.setattr(threading.Thread, "start", lambda _: locked.append(loop.lock.locked()))
+
+    loop.start()
+    loop.start()
+
+    assert locked == [True]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from capsmith_runtime.infrastructure import Changes, Credentials, ReconcileError, SessionFactory
 
 import libvirt
+
+_log = logging.getLogger(__name__)
+_PAUSE = 1.0
+"""Seconds to wait after an error of the event loop, which may persist."""
 
 # libvirt writes each error to standard error otherwise, also those that are expected here.
 libvirt.registerErrorHandler(lambda _context, _error: None, None)
@@ -36,7 +41,7 @@ class Hosts:
                     return connection
                 del self._connections[uri]
                 _close(connection, registration)
-            _run_event_loop()
+            _event_loop.start()
             connection = libvirt.open(uri)
             kind = libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE
             registration = connection.domainEventRegisterAny(None, kind, self._on_event, None)
@@ -94,15 +99,32 @@ def _close(connection: libvirt.virConnect, registration: int) -> None:
         connection.close()
 
 
-@functools.cache
-def _run_event_loop() -> None:
-    """Deliver the events of all connections in a thread, until the process ends."""
+class EventLoop:
+    """Delivers the events of all connections in one thread, until the process ends."""
 
-    def run() -> None:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread if it does not run yet."""
+        with self.lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="libvirt-events", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
         while True:
-            libvirt.virEventRunDefaultImpl()
+            try:
+                libvirt.virEventRunDefaultImpl()
+            except libvirt.libvirtError:
+                _log.exception("libvirt cannot deliver events; trying again")
+                time.sleep(_PAUSE)
 
-    threading.Thread(target=run, name="libvirt-events", daemon=True).start()
+
+_event_loop = EventLoop()
 
 
 @contextmanager
