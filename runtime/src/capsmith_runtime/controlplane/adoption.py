@@ -18,7 +18,7 @@ from capsmith_runtime.controlplane.desired_machine import (
     build_controller_reference,
 )
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
-from capsmith_runtime.errors import ConflictError, NotFoundError
+from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.kube.client import JSON, KubeClient
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.caches import Caches
@@ -41,8 +41,8 @@ class MachineAdopter:
 
         Returns why Machines without a controller cannot be adopted, keyed by their names.  Sends no
         request if none can be adopted.  Adopts nothing if the control plane is being deleted, or if
-        another object now has its name.  A Machine that changes in the meantime is left for the
-        next reconcile.
+        another object now has its name.  Raises ConflictError if a Machine has changed since it was
+        read.
         """
         adoptable, problems = self._examine(obj, cluster)
         # The cache may not show yet that the control plane is being deleted.
@@ -61,8 +61,7 @@ class MachineAdopter:
             "ownerReferences": references,
         }
         new = {**machine, "metadata": changed}
-        # Another writer may change or delete the Machine: the next reconcile decides again.
-        with suppress(NotFoundError, ConflictError):
+        with suppress(NotFoundError):  # the watch reports the deletion
             resource = informer.resource
             await write(self._client, resource, machine, new, informer.update_from_write)
 

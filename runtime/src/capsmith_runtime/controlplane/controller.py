@@ -311,7 +311,7 @@ class NormalReconciler:
         Without a template no Machine can be created, but existing ones are reconciled (CP-21).
         """
         try:
-            await self._syncer.reconcile_template(control_plane)
+            await self._syncer.reconcile_template(control_plane, summary)
         except NotAvailableError as error:
             summary.wait(error.waiting)
 
@@ -343,7 +343,7 @@ class NormalReconciler:
             # On a Machine in deletion the hook is removed once `before_remove` has completed, and
             # must not return.
             hooks = {} if machine.deleting else {hook: value}
-            reasons = await self._syncer.sync(control_plane, machine, hooks)
+            reasons = await self._syncer.sync(control_plane, machine, hooks, summary)
             summary.outdated[machine.name] = reasons
 
 

@@ -33,6 +33,9 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import merge_patch, write
 from capsmith_runtime.reconcile.caches import Caches
 
+CONFLICT_SECONDS: Final = 1.0
+"""Seconds until the next reconcile if an object has changed since it was read."""
+
 
 class MachineSyncer:
     """Updates existing Machines, their infrastructure and bootstrap objects in place.
@@ -52,9 +55,12 @@ class MachineSyncer:
         self._core = core
         self._external = external
 
-    async def reconcile_template(self, control_plane: ControlPlane) -> None:
+    async def reconcile_template(
+        self, control_plane: ControlPlane, summary: ReconcileSummary
+    ) -> None:
         """Make the Cluster an owner of the infrastructure template (CP-21).
 
+        Requests another reconcile in ``summary`` if the template has changed since it was read.
         Raises any error that occurs when the template is read.
         """
         cluster = control_plane.cluster
@@ -74,25 +80,28 @@ class MachineSyncer:
             "uid": cluster.uid,
         }
         changed = {**template.obj["metadata"], "ownerReferences": [*kept, owner]}
-        await self._write(template.informer, template.obj, {**template.obj, "metadata": changed})
+        new = {**template.obj, "metadata": changed}
+        await self._write(template.informer, template.obj, new, summary)
 
     async def sync(
         self,
         control_plane: ControlPlane,
         machine: ControlPlaneMachine,
         hooks: Mapping[str, str | None],
+        summary: ReconcileSummary,
     ) -> tuple[str, ...]:
         """Update a Machine and its objects in place; return the remaining reasons to replace it.
 
-        ``hooks`` are annotations to set on the Machine; a value of None removes one.
+        ``hooks`` are annotations to set on the Machine; a value of None removes one.  Requests
+        another reconcile in ``summary`` if one of the objects has changed since it was read.
         """
-        await self._write_machine(control_plane, machine, hooks)
+        await self._write_machine(control_plane, machine, hooks, summary)
         namespace = machine.namespace
         infrastructure = await self._external.get(namespace, machine.infrastructure)
         bootstrap = await self._external.get(namespace, machine.bootstrap)
         if not machine.deleting:
             for external in (infrastructure, bootstrap):
-                await self._write_external(control_plane, external)
+                await self._write_external(control_plane, external, summary)
         return find_outdated_reasons(
             machine,
             control_plane.criteria,
@@ -148,6 +157,7 @@ class MachineSyncer:
         control_plane: ControlPlane,
         machine: ControlPlaneMachine,
         hooks: Mapping[str, str | None],
+        summary: ReconcileSummary,
     ) -> None:
         desired = control_plane.desired
         old = control_plane.objects[machine.name]
@@ -164,22 +174,32 @@ class MachineSyncer:
             "annotations": annotations,
             "ownerReferences": metadata.current_owners(old, desired.owner),
         }
-        await self._write(self._machines, old, new)
+        await self._write(self._machines, old, new, summary)
 
     async def _write_external(
-        self, control_plane: ControlPlane, external: ExternalObject | None
+        self,
+        control_plane: ControlPlane,
+        external: ExternalObject | None,
+        summary: ReconcileSummary,
     ) -> None:
         if external is None or metadata.is_deleting(external.obj):
             return
         template = control_plane.desired.template_metadata
         changed = propagate_metadata(external.obj, template, control_plane.annotations.propagated)
-        await self._write(external.informer, external.obj, {**external.obj, "metadata": changed})
+        new = {**external.obj, "metadata": changed}
+        await self._write(external.informer, external.obj, new, summary)
 
-    async def _write(self, informer: Informer, old: JSON, new: JSON) -> None:
+    async def _write(
+        self, informer: Informer, old: JSON, new: JSON, summary: ReconcileSummary
+    ) -> None:
         try:
             await write(self._client, informer.resource, old, new, informer.update_from_write)
-        except (NotFoundError, ConflictError):
-            return  # the cache is outdated; its next event triggers another reconcile
+        except NotFoundError:
+            return  # the watch reports the deletion
+        except ConflictError:
+            # The event of the other write may trigger no reconcile, because the control plane does
+            # not react to most changes that core makes to a Machine's status.
+            summary.requeue_after(CONFLICT_SECONDS)
 
 
 _OWN_REASONS: Final = frozenset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
 from capsmith_runtime.testing.conformance.controlplane.faults import _machine
@@ -38,6 +39,41 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         await env.eventually("it says so", lambda: "stranger" in str(env.status()))
         await env.quiet()
         assert len(env.names()) == 2
+
+    @scenario
+    async def test_a_conflict_with_a_write_of_core_is_resolved_soon(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Write owner references again if core has written the Machine's status meanwhile.
+
+        Proves: SM-11.
+        """
+        await env.running(1)
+        (name,) = env.names()
+        key = NamespacedName(NAMESPACE, name)
+        (owner,) = _machine(env, name)["metadata"]["ownerReferences"]
+        former = {**owner, "apiVersion": f"{owner['apiVersion'].partition('/')[0]}/v0"}
+        conflicts = 0
+
+        def write_status_first(verb: str, kind: str, body: JSON) -> None:
+            nonlocal conflicts
+            if (verb, kind) == ("patch", "Machine") and conflicts < 2:
+                conflicts += 1
+                node = {"nodeInfo": {"kernelVersion": f"6.{conflicts}"}}
+                env.api.change("Machine", key, {"status": node})
+
+        def has_owner() -> bool:
+            return bool(_machine(env, name)["metadata"].get("ownerReferences") == [owner])
+
+        env.api.fault = write_status_first
+        began = monotonic()
+        for references in ([former], None):
+            conflicts = 0
+            env.api.change("Machine", key, {"metadata": {"ownerReferences": references}})
+            await env.eventually("it has its owner", has_owner)
+            assert conflicts == 2
+        # The next resync would resolve it too, but only after minutes.
+        assert monotonic() - began < 30
 
     @scenario
     async def test_a_template_that_is_not_there_is_told(self, env: ControlPlaneEnvironment) -> None:
