@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from capsmith_runtime.contract.model import Condition
-from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
@@ -21,7 +20,8 @@ from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolConformance, PoolCase
 from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
-from capsmith_runtime.testing.provider import InfrastructureDouble, replace_group
+from capsmith_runtime.testing.provider import InfrastructureDouble
+from tests.runtime.scenarios.machine_pool.environment import build_environment
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("pools")
@@ -78,16 +78,7 @@ class TestInstanceStatus(MachinePoolConformance):
         self, case: PoolCase, infrastructure: InfrastructureDouble, author: ScalingGroups
     ) -> MachinePoolEnvironment:
         """Return a management cluster with a running cluster and the author's reconciler."""
-        scripted = replace(case.kind, reconciler=cast(Any, lambda: author))
-        controllers = replace(case.controllers, pools=MachinePoolKinds(whole=(scripted,)))
-        return MachinePoolEnvironment(
-            case.provider,
-            replace_group(case.component, case.controllers, controllers),
-            case.core_version,
-            infrastructure=infrastructure,
-            controllers=controllers,
-            kind=scripted,
-        )
+        return build_environment(case, infrastructure, author)
 
     @scenario
     async def test_each_machine_has_its_values(

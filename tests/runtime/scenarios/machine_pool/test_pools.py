@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
@@ -20,7 +18,8 @@ from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolCo
 from capsmith_runtime.testing.conformance.machine_pool.pools import TERMINAL_FAILURE_FIELDS
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
-from capsmith_runtime.testing.provider import InfrastructureDouble, replace_group
+from capsmith_runtime.testing.provider import InfrastructureDouble
+from tests.runtime.scenarios.machine_pool.environment import build_environment
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("pools")
@@ -58,16 +57,7 @@ class TestMachinePoolReconciliation(MachinePoolConformance):
         self, case: PoolCase, infrastructure: InfrastructureDouble, author: ScriptedPools
     ) -> MachinePoolEnvironment:
         """Return a management cluster with a running cluster and the scripted reconciler."""
-        scripted = replace(case.kind, reconciler=cast(Any, lambda: author))
-        controllers = replace(case.controllers, pools=MachinePoolKinds(whole=(scripted,)))
-        return MachinePoolEnvironment(
-            case.provider,
-            replace_group(case.component, case.controllers, controllers),
-            case.core_version,
-            infrastructure=infrastructure,
-            controllers=controllers,
-            kind=scripted,
-        )
+        return build_environment(case, infrastructure, author)
 
     @scenario
     async def test_the_number_may_be_managed_elsewhere(
