@@ -167,29 +167,43 @@ def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
 
 def _describe_blocker(obj: JSON) -> str:
     """Return what blocks an object, short, with the names of Secrets that an error may be about."""
-    blocker, short = find_blocker(obj), find_blocker(obj, max_message=_MAX_IN_TABLE)
-    if blocker is None or short is None:
+    blocker = find_blocker(obj)
+    if blocker is None:
         return ""
     # The words that show what an error is about may be in the part that is left out.
     secrets = find_secret_names(blocker.text, [Holder(obj)]) if blocker.is_error else ""
-    return f"{short.text}{secrets}"
+    return f"{blocker.describe(_MAX_IN_TABLE)}{secrets}"
 
 
 @dataclass(frozen=True)
 class Blocker:
     """The condition that blocks an object."""
 
-    text: str
-    """Type, reason and message of the condition, in one line."""
+    title: str
+    """Type and reason of the condition."""
+    message: str
+    """Message of the condition in one line, with secrets hidden."""
     is_error: bool
     """Whether something has failed; otherwise the object only waits."""
 
+    @property
+    def text(self) -> str:
+        """Return type, reason and message of the condition, in one line."""
+        return self.describe(_MAX_MESSAGE)
 
-def find_blocker(obj: JSON, *, max_message: int = _MAX_MESSAGE) -> Blocker | None:
+    def describe(self, max_message: int) -> str:
+        """Return the text with at most ``max_message`` characters of the message."""
+        if not self.message:
+            return self.title
+        if len(self.message) <= max_message:
+            return f"{self.title}: {self.message}"
+        return f"{self.title}: {self.message[:max_message]} …"
+
+
+def find_blocker(obj: JSON) -> Blocker | None:
     """Return the condition that blocks an object; None if none does.
 
-    Secrets in its message are hidden, and a message longer than ``max_message`` characters is cut.
-    Its text has no reason if the message contains it or if it says no more than the status, like
+    Its title has no reason if the message contains it or if it says no more than the status, like
     NotReady and Waiting.
     """
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
@@ -203,14 +217,12 @@ def find_blocker(obj: JSON, *, max_message: int = _MAX_MESSAGE) -> Blocker | Non
         condition = open_[type]
         reason, message = (str(condition.get(key) or "") for key in ("reason", "message"))
         # A secret that is cut would no longer be recognized.
-        told = hide_in_line(message or reason)
-        line = " ".join(each.strip("* ") for each in told.splitlines())
-        is_said = reason in line or reason.startswith("Not") or reason == "Waiting"
-        title = type if is_said else f"{type} ({reason})"
-        shown = line if len(line) <= max_message else f"{line[:max_message]} …"
-        text = f"{title}: {shown}" if line else type
+        visible = hide_in_line(message or reason)
+        line = " ".join(each.strip("* ") for each in visible.splitlines())
+        is_known = reason in line or reason.startswith("Not") or reason == "Waiting"
+        title = type if is_known or not line else f"{type} ({reason})"
         is_error = not reason.startswith("Waiting") and _ERROR.search(reason) is not None
-        return Blocker(text, is_error)
+        return Blocker(title, line, is_error)
     return None
 
 

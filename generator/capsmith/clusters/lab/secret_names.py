@@ -38,18 +38,13 @@ class _Reference(NamedTuple):
     """Whether the key of the reference says that the Secret has credentials."""
 
 
-def add_secret_names(text: str, holders: Iterable[Holder]) -> str:
-    """Return a text with what :func:`find_secret_names` returns for it."""
-    return f"{text}{find_secret_names(text, holders)}"
-
-
 def find_secret_names(text: str, holders: Iterable[Holder]) -> str:
-    """Return namespaces and names of the Secrets that a text may be about, in parentheses.
+    """Return namespaces and names of the Secrets that a text may be about, to append to the text.
 
-    They are those of the first holder that refers to any.  For a text about a login, only
-    identities and references to credentials count; for a text with the name of a Secret, only
-    references with this name.  The result is empty for a text that has the Secret's namespace, too,
-    and for a text about something else.
+    They are in parentheses after a space, and those of the first holder that refers to any.  For a
+    text about a login, only identities and references to credentials count; for a text with the
+    name of a Secret, only references with this name.  The result is empty for a text that has the
+    Secret's namespace, too, and for a text about something else.
     """
     named = _NAMED.search(text)
     is_login = named is None and _LOGIN.search(text) is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.clusters.lab.secret_names import Holder, add_secret_names
+from capsmith.clusters.lab.secret_names import Holder, find_secret_names
 
 REFUSED = "401 Unauthorized: the cloud refuses the credentials"
 
@@ -15,9 +15,13 @@ def of(spec: Any, namespace: str = "default") -> dict[str, Any]:
     return {"metadata": {"namespace": namespace}, "spec": spec, "data": {"secret": {"name": "no"}}}
 
 
+def add_secret_names(text: str, *holders: Holder) -> str:
+    return f"{text}{find_secret_names(text, holders)}"
+
+
 def add(text: str, *specs: Any) -> str:
     """Return a text with the Secrets of objects that are no identities."""
-    return add_secret_names(text, [Holder(of(spec)) for spec in specs])
+    return add_secret_names(text, *(Holder(of(spec)) for spec in specs))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +51,7 @@ def test_a_refusal_names_the_secret(text: str, spec: Any, named: str) -> None:
 def test_a_refusal_names_the_secret_of_an_identity() -> None:
     machine = Holder(of({"sshKeySecretRef": {"name": "ssh"}}))
     identity = Holder(of({"secretRef": {"name": "login"}}), is_identity=True)
-    assert add_secret_names(REFUSED, [machine, identity]) == f"{REFUSED} (Secret default/login)"
+    assert add_secret_names(REFUSED, machine, identity) == f"{REFUSED} (Secret default/login)"
 
 
 MISSING = "the Secret of this object has no key"
@@ -115,5 +119,5 @@ def test_a_secret_without_its_namespace_gets_it(text: str) -> None:
 
 def test_the_identity_of_a_whole_cluster_has_its_secret_beside_the_manager() -> None:
     identity = Holder(of({"secretRef": {"name": "login"}}, ""), is_identity=True)
-    named = add_secret_names(REFUSED, [identity])
+    named = add_secret_names(REFUSED, identity)
     assert named == f"{REFUSED} (Secret login in the manager's namespace)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from capsmith.clusters.conditions import get_mapping
-from capsmith.clusters.lab.objects import CLUSTER_NAME
 from capsmith.clusters.lab.page.model.store import (
     ObjectKey,
     ObjectStore,
@@ -14,9 +13,7 @@ from capsmith.clusters.lab.page.model.store import (
     list_references,
 )
 from capsmith.clusters.lab.page.model.summary import FAILED
-from capsmith.clusters.lab.secret_names import Holder, add_secret_names
-
-_CORE = "cluster.x-k8s.io"
+from capsmith.clusters.lab.secret_names import Holder, find_secret_names
 
 
 def describe_reason(store: ObjectStore, found: StoredObject) -> str:
@@ -27,7 +24,8 @@ def describe_reason(store: ObjectStore, found: StoredObject) -> str:
     summary = found.summary
     if summary.tone != FAILED:
         return summary.waiting
-    return add_secret_names(summary.waiting, _find_holders(store, found))
+    secrets = find_secret_names(summary.waiting, _find_holders(store, found))
+    return f"{summary.waiting}{secrets}"
 
 
 def _find_holders(store: ObjectStore, found: StoredObject) -> Iterator[Holder]:
@@ -64,9 +62,7 @@ def _find_cluster(store: ObjectStore, found: StoredObject) -> StoredObject | Non
     """Return the Cluster that an object or an owner of it is labelled with."""
     owners = (store.find_uid(str(each.get("uid") or "")) for each in list_owners(found.data))
     for each in (found, *filter(None, owners)):
-        labels = get_mapping(get_mapping(each.data.get("metadata")).get("labels"))
-        name = str(labels.get(CLUSTER_NAME) or "")
-        cluster = store.find(ObjectKey(_CORE, "Cluster", found.key.namespace, name).id)
+        cluster = store.find_cluster(each)
         if cluster is not None:
             return cluster
     return None

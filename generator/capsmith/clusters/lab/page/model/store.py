@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from capsmith.clusters.conditions import JSON, get_mapping, get_sequence
+from capsmith.clusters.lab.objects import CLUSTER_NAME
 from capsmith.clusters.lab.page.model.calls import CallHistory
 from capsmith.clusters.lab.page.model.summary import Summary, summarize
 
@@ -182,6 +183,12 @@ class ObjectStore:
         """Return the object with this id, or None if there is none."""
         parts = id.split("/")
         return self._objects.get(ObjectKey(*parts)) if len(parts) == 4 else None
+
+    def find_cluster(self, found: StoredObject) -> StoredObject | None:
+        """Return the Cluster that an object's label names, or None if it is not there."""
+        labels = get_mapping(get_mapping(found.data.get("metadata")).get("labels"))
+        name = str(labels.get(CLUSTER_NAME) or "")
+        return self.find(ObjectKey(_CORE, "Cluster", found.key.namespace, name).id)
 
     def find_uid(self, uid: str) -> StoredObject | None:
         """Return the object with this uid, or None if the store has none."""

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 
 from capsmith.clusters.conditions import JSON, get_mapping
 from capsmith.clusters.hiding import hide_in_line
-from capsmith.clusters.lab.objects import CLUSTER_NAME
 from capsmith.clusters.lab.page.model.calls import AuthorCall
 from capsmith.clusters.lab.page.model.reason import describe_reason
 from capsmith.clusters.lab.page.model.store import (
@@ -21,7 +20,6 @@ from capsmith.clusters.lab.page.model.store import (
     list_references,
 )
 
-_CORE = "cluster.x-k8s.io"
 _GROUPED = 5
 """Minimum number of equal siblings that share a row."""
 _SHOWN = 200
@@ -259,10 +257,9 @@ class TreeBuilder:
         # A controller sets the owner; until then, the referring object is the parent.
         if reference is not None:
             return reference
-        labels = get_mapping(get_mapping(found.data.get("metadata")).get("labels"))
-        cluster = ObjectKey(_CORE, "Cluster", found.key.namespace, str(labels.get(CLUSTER_NAME)))
-        if self._store.find(cluster.id) is not None and found.key != cluster:
-            return cluster, role
+        cluster = self._store.find_cluster(found)
+        if cluster is not None and cluster.key != found.key:
+            return cluster.key, role
         return None, role
 
     def _add_server(self, node: _Node, servers: dict[str, SimulatedServer]) -> None:
