@@ -38,7 +38,10 @@ class GeneratedFile(NamedTuple):
 
 
 def digest(content: str | bytes) -> str:
-    """Return a SHA-256 digest as ``sha256:`` and hexadecimal digits; strings are UTF-8."""
+    """Return a SHA-256 digest as ``sha256:`` and hexadecimal digits.
+
+    A string is encoded as UTF-8 first.
+    """
     data = content.encode() if isinstance(content, str) else content
     return "sha256:" + hashlib.sha256(data).hexdigest()
 

@@ -192,12 +192,12 @@ def _own(text: str, default: str) -> None:
 
 
 def lower(text: SafeText) -> SafeText:
-    """Return a safe string in lowercase, which remains safe."""
+    """Return a safe string in lowercase, still marked as safe."""
     return _same(text, str.lower)
 
 
 def upper(text: SafeText) -> SafeText:
-    """Return a safe string in uppercase, which remains safe."""
+    """Return a safe string in uppercase, still marked as safe."""
     return _same(text, str.upper)
 
 

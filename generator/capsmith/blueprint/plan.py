@@ -45,7 +45,7 @@ _KEYS = {"source", "target", "for_each", "when", "owner", "executable"}
 
 
 class BlueprintScope(StrEnum):
-    """What a blueprint is rendered for, once for each object of that type."""
+    """The type of object for which a blueprint is rendered, once for each such object."""
 
     PROVIDER = "provider"
     COMPONENT = "component"

@@ -51,7 +51,8 @@ class LazyCommands(MutableMapping[str, click.Command]):
     def get(self, name: str, default: Any = None) -> Any:
         """Return a command, or the default for an unknown name.
 
-        The inherited method would also return the default for a KeyError of the command's module.
+        The inherited method would also return the default for a KeyError raised in the command's
+        module.
         """
         if name not in self:
             return default
@@ -77,7 +78,8 @@ class LazyCommands(MutableMapping[str, click.Command]):
 class CapsmithGroup(click.Group):
     """A click group that starts fast, and reports a failed write in one line, even for ``--help``.
 
-    Building every option of every command would take longer than all else that ``--help`` does.
+    Building every option of every command would take longer than everything else that ``--help``
+    does.
     """
 
     def __init__(

@@ -193,9 +193,9 @@ def execute(
 ) -> int:
     """Run COMMAND while a provider runs in a lab: capsmith lab exec -- kubectl get providers -A
 
-    A lab that is already running is used, and keeps running.  Otherwise, a lab is started, and ends
-    after COMMAND.  COMMAND runs with the variables KUBECONFIG and CLUSTERCTL_CONFIG, and its exit
-    code is returned.
+    A lab that is already running is used, and keeps running. Otherwise, a lab is started, and shut
+    down after COMMAND. COMMAND runs with the variables KUBECONFIG and CLUSTERCTL_CONFIG, and its
+    exit code is returned.
     """
     from capsmith.clusters.lab.exec import execute as run_command
     from capsmith.clusters.lab.provider import read_provider
@@ -325,7 +325,7 @@ def page(name: str | None, kubeconfig: Path | None, context: str, port: int) -> 
 )
 @handle_exit
 def down(name: str | None, all_: bool, force: bool) -> int:
-    """End a lab and remove its files, even after a crash.  Built tools are kept."""
+    """Shut down a lab and remove its files, even after a crash. Built tools are kept."""
     from capsmith.clusters.lab.down import check_no_clusters
     from capsmith.clusters.lab.down import end_lab as end
     from capsmith.clusters.lab.folder import list_labs, resolve_lab

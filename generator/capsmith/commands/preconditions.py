@@ -56,7 +56,7 @@ def require_lock(repository: Repository) -> Lock:
 
 
 def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
-    """Complete an interrupted run, and return a finding about it. Return () if there was none.
+    """Complete an interrupted run, if there is one, and return a finding about it.
 
     Commands that write call this function before they read anything else, because an interruption
     leaves some files that were generated from another provider.yaml.  Raises the same errors as

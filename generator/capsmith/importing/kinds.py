@@ -449,7 +449,11 @@ def list_reserved_fields(
 
 
 def find_required_parts(schema: Schema) -> list[str] | None:
-    """Return ``["spec"]`` or ``[]``, or None if the fields in ``spec`` already imply the same."""
+    """Return a kind's ``requiredParts`` entry, or None if the default applies.
+
+    The entry is ``["spec"]`` if objects must have a spec, else ``[]``. By default, a spec is
+    required if any of its fields is.
+    """
     is_usual = bool(list_of(mapping_of(schema, "properties", "spec"), "required"))
     is_required = "spec" in list_of(schema, "required")
     if is_usual == is_required:

@@ -88,7 +88,7 @@ class Installed:
 
     @cached_property
     def names(self) -> frozenset[tuple[str, str]]:
-        """Return (kind, name) for every provider's objects."""
+        """Return the (kind, name) pairs of all providers' objects."""
         return frozenset((each.kind, each.name) for each in self.manifests)
 
 

@@ -145,7 +145,7 @@ def report_not_restored(path: str) -> Finding:
 
 
 def report_not_takeable(path: str) -> Finding:
-    """Report a file that cannot be taken over because capsmith does not manage it."""
+    """Return the finding for a file that cannot be taken over: capsmith does not manage it."""
     return Finding(
         "mine-already",
         "capsmith does not manage this file, so there is nothing to take over",

@@ -59,7 +59,7 @@ def explain_few_properties(schema: _Schema) -> str:
 
 
 def explain_many_required(schema: _Schema) -> str:
-    """Explain that there are more required properties than ``maxProperties``; return "" if not."""
+    """Explain why no object can have all required properties; return "" if an object can."""
     required, most = len(schema.get("required", ())), schema["maxProperties"]
     if required <= most:
         return ""

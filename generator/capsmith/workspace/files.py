@@ -127,10 +127,10 @@ def write_synced(target: Path, content: bytes, permissions: int) -> None:
 def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
     """Write files as :func:`write_synced` does, several at a time.
 
-    Missing folders are created.  On return, all contents are on disk, so a later rename never
-    refers to a file that a power failure would leave empty.  Files are written in any order, so
-    nothing may refer to them before this function returns.  If a write fails, the first error is
-    raised after all other writes have ended.
+    Missing folders are created. On return, all contents are on disk, so a later rename never refers
+    to a file that a power failure would leave empty. Files are written in any order, so nothing may
+    refer to them before this function returns. If a write fails, the first error is raised after
+    all other writes have finished.
     """
     # A file system commits files that are synced at the same time together; if they were synced one
     # after another, each file would wait for its own commit.

@@ -43,7 +43,7 @@ def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether no run holds ``folder``, so that any run that created it was killed."""
+    """Return whether no run holds ``folder``, which means that its creator was killed."""
     # The answer is a snapshot: callers must make sure that no run uses the folder again.
     try:
         with hold_folder(folder):

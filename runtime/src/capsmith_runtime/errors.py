@@ -102,7 +102,7 @@ class SessionExpiredError(ReconcileError):
 
     The runtime closes the session after the last call that uses it, opens a new one, and repeats
     the call; the conditions stay as they are. If the infrastructure ends a session within a minute
-    after it was opened, the conditions report the error, and the next session is opened after a
+    of its opening, the conditions report the error, and the next session is opened after a
     back-off. For a reconciler without a session factory, it is an error like any other.
     """
 

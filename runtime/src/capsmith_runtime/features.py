@@ -60,7 +60,7 @@ def list_feature_gates() -> list[FeatureGate]:
 
 
 def describe_feature_gates() -> str:
-    """Return a sentence about each declared gate and its default, empty if there are no gates."""
+    """Return a sentence about each declared gate and its default, or "" if there are no gates."""
     return " ".join(
         f"{gate.name}=true|false (default={str(gate.default).lower()}) {gate.description}".strip()
         for gate in list_feature_gates()

@@ -191,9 +191,9 @@ class Manager:
         self._watchdog = LeaseWatchdog(self._elector, end_process) if self._elector else None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until ``stop`` is set, or raise the error that ends the manager earlier.
+        """Run until ``stop`` is set, or raise the error that stops the manager earlier.
 
-        The process ends immediately if the lease is lost, or if the author's code is still running
+        The process exits immediately if the lease is lost, or if the author's code is still running
         at the end: another manager may become the leader while this one is still creating a
         machine.
         """

@@ -170,8 +170,8 @@ def _apply(connection: LabConnection, obj: JSON) -> None:
 def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
     """Show a cluster until all its Machines are running, and return it.
 
-    ``show`` receives the cluster repeatedly.  Raises LabError if this takes more than ten minutes,
-    or if the lab ends.
+    ``show`` receives the cluster repeatedly. Raises LabError if this takes more than ten minutes,
+    or if the lab is shut down.
     """
     deadline = time.monotonic() + _RUNNING_SECONDS
     with connect(lab) as connection:

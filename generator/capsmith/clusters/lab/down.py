@@ -1,4 +1,4 @@
-"""End a lab and remove its files, unless real clusters would be left behind."""
+"""Shut down a lab and remove its files, unless real clusters would be left behind."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def keep_tail(text: str, lines: int = 30) -> str:
 
 
 def lab_not_running(name: str) -> LabError:
-    """Create the error for a lab that does not exist or has ended unexpectedly."""
+    """Create the error for a lab that does not exist or has stopped unexpectedly."""
     message = f"the lab {name} is not running"
     return LabError("lab-not-running", message, hint=f"Run capsmith lab up --name {name}.")
 

@@ -30,11 +30,11 @@ def execute(
 ) -> int:
     """Run ``command`` while the provider's managers run in a lab; return the command's exit code.
 
-    A lab that is already running is used, regardless of ``request``, and keeps running.  Otherwise,
-    a lab is started according to ``request``; it ends after the command, together with all its
-    clusters.  The command finds the lab through the environment: KUBECONFIG, and :data:`CONFIG` for
-    clusterctl.  ``progress`` receives messages about the current step.  Raises LabError if the lab
-    or the provider does not start, or if the command does not exist.
+    A lab that is already running is used, regardless of ``request``, and keeps running. Otherwise,
+    a lab is started according to ``request``; it is shut down after the command, together with all
+    its clusters. The command finds the lab through the environment: KUBECONFIG, and :data:`CONFIG`
+    for clusterctl. ``progress`` receives messages about the current step. Raises LabError if the
+    lab or the provider does not start, or if the command does not exist.
     """
     provider.check_manager()
     with ExitStack() as ends:

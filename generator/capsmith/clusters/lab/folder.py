@@ -1,7 +1,7 @@
 """Labs' folders, and how to detect whether a lab is running.
 
-A lab is running while a process holds the lock on its folder.  The kernel releases the lock when
-the supervisor ends for any reason.
+A lab is running while a process holds the lock on its folder. The kernel releases the lock when the
+supervisor exits for any reason.
 """
 
 from __future__ import annotations

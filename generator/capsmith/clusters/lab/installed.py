@@ -128,7 +128,7 @@ class InstalledProvider:
             self._supervised[type] = SupervisedProcess(f"{self._label}-{type}", manager.process)
 
     def look(self) -> None:
-        """Restart managers that have ended, as a Deployment would."""
+        """Restart managers that have exited, as a Deployment would."""
         for each in self._supervised.values():
             each.look(time.monotonic(), self._progress)
 

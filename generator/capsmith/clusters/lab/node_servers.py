@@ -45,7 +45,7 @@ _VARIABLES = {
 
 
 class NodeServers:
-    """The servers of a lab with a node, started in order and restarted if they end."""
+    """The servers of a lab with a node, started in order and restarted if they exit."""
 
     def __init__(
         self, lab: LabFolder, series: str, tools: Toolbox, node_tools: NodeTools, port: int
@@ -93,14 +93,14 @@ class NodeServers:
             raise ProcessError(str(error)) from error
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart servers that have ended, and write the lab's state if it changed.
+        """Restart servers that have exited, and write the lab's state if it changed.
 
         ``note`` receives messages about restarts.
         """
         self._supervised.look(now, note)
 
     def stop(self) -> None:
-        """Stop the servers. The kernel ends the Pods along with the namespaces."""
+        """Stop the servers. The kernel kills the Pods along with the namespaces."""
         node = self._node.processes.values()
         servers = (self._controllers.process, self._apiserver.process, self._etcd.process)
         for each in (self._machines, *node, *servers):

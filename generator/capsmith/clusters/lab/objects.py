@@ -201,10 +201,10 @@ class Blocker:
 
 
 def find_blocker(obj: JSON) -> Blocker | None:
-    """Return the condition that blocks an object; None if none does.
+    """Return the condition that blocks an object, or None if nothing blocks it.
 
-    Its title has no reason if the message contains it or if it says no more than the status, like
-    NotReady and Waiting.
+    The title omits the condition's reason if the message already contains it, or if it says no more
+    than the status does, such as NotReady or Waiting.
     """
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {

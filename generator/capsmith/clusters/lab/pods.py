@@ -122,7 +122,7 @@ class InstalledPods:
         return self._provider.image_stamp()
 
     def stop(self) -> None:
-        """Do nothing: the Pods keep running until the lab ends."""
+        """Do nothing: the Pods keep running until the lab is shut down."""
 
     def _digest(self) -> str:
         return f"{self._provider.released_digest()}-{self._provider.image_digest()}"

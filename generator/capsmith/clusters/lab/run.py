@@ -54,7 +54,7 @@ class ProviderRun:
         self._faults: tuple[str, ...] = ()
 
     def look(self) -> None:
-        """Restart managers that have ended, and update the run's state."""
+        """Restart managers that have exited, and update the run's state."""
         for each in self._all():
             each.look()
         self._say("running")
@@ -129,7 +129,7 @@ def run(
     *,
     as_pods: bool = False,
 ) -> None:
-    """Run a provider until a signal arrives or the lab ends.
+    """Run a provider until a signal arrives or the lab is shut down.
 
     ``progress`` receives messages about the current step, and ``failed`` receives each error that
     keeps the provider from running. The provider runs as Pods if the lab has a node. Raises Refused

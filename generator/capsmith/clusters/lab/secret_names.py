@@ -39,12 +39,12 @@ class _Reference(NamedTuple):
 
 
 def find_secret_names(text: str, holders: Iterable[Holder]) -> str:
-    """Return namespaces and names of the Secrets that a text may be about, to append to the text.
+    """Return a suffix for a message: the names of the Secrets that the message may be about.
 
-    They are in parentheses after a space, and those of the first holder that refers to any.  For a
-    text about a login, only identities and references to credentials count; for a text with the
-    name of a Secret, only references with this name.  The result is empty for a text that has the
-    Secret's namespace, too, and for a text about something else.
+    The suffix is in parentheses after a space, and names the Secrets of the first holder that
+    refers to any. If the message is about a login, only identities and references to credentials
+    count; if it names a Secret, only references to that name count. The suffix is empty if the
+    message already includes the Secret's namespace, or if it is about something else.
     """
     named = _NAMED.search(text)
     is_login = named is None and _LOGIN.search(text) is not None

@@ -36,7 +36,7 @@ def module_names(series: str) -> list[str]:
 
 
 class LabServers:
-    """A lab's servers, started in order and restarted if they end."""
+    """A lab's servers, started in order and restarted if they exit."""
 
     def __init__(
         self, lab: LabFolder, series: str, tools: Toolbox, pid: int, gates: str = ""
@@ -81,7 +81,7 @@ class LabServers:
             raise ProcessError(str(error)) from error
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart servers that have ended, and write the lab's state if it changed.
+        """Restart servers that have exited, and write the lab's state if it changed.
 
         ``note`` receives messages about restarts.
         """

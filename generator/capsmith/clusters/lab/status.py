@@ -94,7 +94,7 @@ def to_data(status: Status) -> dict[str, Any]:
 
 
 def find_logs(lab: LabFolder) -> dict[str, Path]:
-    """Return the path to each component's log, including components that have ended."""
+    """Return the path to each component's log, including components that have exited."""
     status = read_status(lab)
     found = {"lab": lab.log, "run": lab.run_log}
     found |= {each.name: Path(each.log) for each in status.components}
@@ -142,7 +142,7 @@ def read_last_lines(path: Path, count: int) -> list[str]:
 def follow(
     lab: LabFolder, files: Mapping[str, Path], *, from_start: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield (component, line) for each new line in the logs, until the lab ends.
+    """Yield (component, line) for each new line in the logs, until the lab is shut down.
 
     If ``from_start`` is true, existing lines are included.
     """

@@ -29,7 +29,7 @@ class SupervisedProcess:
     due: float = 0.0
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart the process if it has ended and its back-off is over.
+        """Restart the process if it has exited and its back-off has elapsed.
 
         ``now`` is a monotonic time in seconds, and ``note`` receives messages about restarts.
         """
@@ -98,7 +98,7 @@ class SupervisedServers:
         return tuple(each.state() for each in self._processes)
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart processes that have ended, and write the lab's state if it changed.
+        """Restart processes that have exited, and write the lab's state if it changed.
 
         ``note`` receives messages about restarts.
         """

@@ -87,7 +87,7 @@ class NodeProcesses:
     def wait_ready(self, client: KubeClient) -> None:
         """Wait until the Node is ready.
 
-        Raises TimeoutError if it takes too long, and ProcessError if the kubelet ends.
+        Raises TimeoutError if it takes too long, and ProcessError if the kubelet exits.
         """
 
         def is_ready() -> bool:

@@ -28,7 +28,7 @@ class HostUnsuitable(CapsmithError):
 def report_error(error: CapsmithError) -> None:
     """Report an error in the form that the waiting command expects from the lab's supervisor.
 
-    Does nothing if that command has ended.
+    Does nothing if that command has exited.
     """
     finding = error.finding
     line = json.dumps({"error": [finding.id, finding.message, finding.hint, finding.location.file]})

@@ -168,8 +168,8 @@ def remove_cgroups(
 ) -> None:
     """Remove a cgroup, and all groups below it, from all hierarchies; do nothing if there is none.
 
-    Waits up to five seconds for processes that are ending.  Groups that still have processes after
-    that are kept.  ``wait`` is called with a number of seconds.
+    Waits up to five seconds for processes that are exiting. Groups that still have processes after
+    that are kept. ``wait`` is called with a number of seconds.
     """
     for _ in range(_ATTEMPTS):
         # runc also creates groups in the version 2 hierarchy, wherever that is mounted.

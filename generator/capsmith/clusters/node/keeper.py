@@ -29,7 +29,7 @@ from capsmith.clusters.processes.wait import eventually
 _NAMESPACES = ("--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child", "--mount-proc")
 
 ABANDONED: Final = 3
-"""Exit code of a node's command if `lab up` has ended, so that the lab's folder must be removed.
+"""Exit code of a node's command if `lab up` has exited, so that the lab's folder must be removed.
 
 The command cannot remove the folder itself, because it contains mount points in its namespaces.
 """
@@ -59,7 +59,7 @@ def build_keeper_command(settings: KeeperSettings, command: list[str]) -> list[s
 
 
 def main() -> int:
-    """Run a node until its first process ends, and return the exit code."""
+    """Run a node until its first process exits, and return the exit code."""
     sigterm = SigtermForwarder()
     sigterm.install()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -107,8 +107,8 @@ class Clusterctl:
     ) -> None:
         """Run `upgrade apply`.
 
-        ``targets`` maps each type to a target version: `{"core": "cluster-api:v1.13.6"}`.
-        `is_awaited` is described at :meth:`init`.
+        ``targets`` maps each type to a target version: `{"core": "cluster-api:v1.13.6"}`. For
+        ``is_awaited``, see :meth:`init`.
         """
         flags = [f"--{type}={target}" for type, target in targets.items()]
         if is_awaited:

@@ -59,7 +59,7 @@ class ReleaseComponent:
 
     @cached_property
     def label(self) -> str:
-        """Return the manifests' provider label, or a guess from type and namespace if missing.
+        """Return the manifests' provider label or, if missing, guess it from type and namespace.
 
         Generated managers also use the label as their field manager.
         """

@@ -65,7 +65,7 @@ class CapiCore:
     def start(self) -> None:
         """Start the process, and wait until it is ready and serves its webhooks.
 
-        Raises ProcessError if the process ends or does not become ready.
+        Raises ProcessError if the process exits or does not become ready.
         """
         client: KubeClient = self._apiserver.client
         token = request_token(client, NAMESPACE, SERVICE_ACCOUNT)

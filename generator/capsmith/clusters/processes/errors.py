@@ -22,7 +22,7 @@ class ClusterctlError(CapsmithError):
 
 
 class ProcessError(CapsmithError):
-    """Raised if a process ends or never becomes ready; the message contains its last output."""
+    """Raised if a process exits or never becomes ready; the message contains its last output."""
 
     def __init__(self, message: str) -> None:
         super().__init__("process-failed", message, hint=_HINT)

@@ -1,4 +1,4 @@
-"""Remove folders while processes that are ending may still write to them."""
+"""Remove folders while processes that are exiting may still write to them."""
 
 from __future__ import annotations
 

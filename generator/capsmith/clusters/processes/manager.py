@@ -213,7 +213,7 @@ class ProviderManager:
     def start(self) -> None:
         """Start the manager with its ServiceAccount's token, and wait until it is ready.
 
-        Raises ProcessError if it ends or does not become ready, and UnsupportedDeployment if the
+        Raises ProcessError if it exits or does not become ready, and UnsupportedDeployment if the
         Deployment cannot be run as a process.
         """
         if self._process is None:

@@ -75,7 +75,7 @@ def go_environment() -> dict[str, str]:
 
 
 def bind_to_parent(argv: Sequence[str | Path]) -> list[str]:
-    """Return a command that runs ``argv`` and is killed when the calling thread ends."""
+    """Return a command that runs ``argv`` and is killed when the calling thread exits."""
     # Isolated and without site-packages: the interpreter starts faster and imports no file from the
     # current folder.
     return [sys.executable, "-ISc", _LAUNCHER, str(os.getpid()), *(str(part) for part in argv)]
@@ -152,8 +152,8 @@ class Process:
     def wait_ready(self, probe: Callable[[], object], timeout: float = PATIENCE) -> float:
         """Wait until ``probe`` returns a true value, and return the elapsed time in seconds.
 
-        ``timeout`` is in seconds.  Raises ProcessError on a timeout, and immediately if the process
-        ends.
+        ``timeout`` is in seconds. Raises ProcessError on a timeout, and immediately if the process
+        exits.
         """
         began = time.monotonic()
 
@@ -168,7 +168,7 @@ class Process:
         return time.monotonic() - began
 
     def check(self) -> None:
-        """Raise ProcessError if the process has ended unexpectedly."""
+        """Raise ProcessError if the process has exited unexpectedly."""
         if self._child is not None and self._child.poll() is not None:
             raise ProcessError(
                 f"{self.name} ended with code {self._child.returncode}:\n{self.tail()}"
@@ -188,7 +188,7 @@ class Process:
         self._signal(number)
 
     def kill(self) -> None:
-        """Kill the process with SIGKILL, simulating a crash, and wait until it has ended."""
+        """Kill the process with SIGKILL, simulating a crash, and wait until it has exited."""
         self._signal(signal.SIGKILL)
         if self._child is not None:
             self._child.wait()
@@ -217,7 +217,7 @@ class Process:
 
 
 def free_port() -> int:
-    """Return an unused local port, which stays reserved until this process ends.
+    """Return an unused local port, which stays reserved until this process exits.
 
     A component can listen on the port at any time, even after a restart: outgoing connections use
     other ports, and other processes that call this function get other ports.  Raises RuntimeError

@@ -73,7 +73,7 @@ class Etcd:
     def wait_ready(self) -> None:
         """Wait until etcd is healthy.
 
-        Raises ProcessError if its process ends first.
+        Raises ProcessError if its process exits first.
         """
         self.process.wait_ready(probe_http(f"{self.url}/health", self.tls.client_context()))
 
@@ -160,7 +160,7 @@ class ApiServer:
     def wait_ready(self) -> None:
         """Wait until the server is ready.
 
-        Raises ProcessError if its process ends first.
+        Raises ProcessError if its process exits first.
         """
         self.process.wait_ready(self._ready)
 

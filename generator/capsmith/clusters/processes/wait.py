@@ -17,7 +17,7 @@ restart.  A long timeout does not slow down a wait that succeeds.
 
 
 class PassingError(Exception):
-    """A transient failure, such as an object deleted while it is read. Waits continue after it."""
+    """A transient failure, such as an object deleted while it is read; waits ignore it."""
 
 
 class NotYet(PassingError):

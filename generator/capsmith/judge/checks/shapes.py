@@ -299,7 +299,7 @@ class Absent:
 
 @check("schema-absent", Absent)
 def check_schema_absent(context: Context, params: Absent) -> Iterator[Violation]:
-    """The kind declares no field that core uses otherwise or that the contract removed."""
+    """The kind declares no field that the contract removed or that core uses differently."""
     for crd, version in context.versions():
         for path in params.paths:
             if find_field(version.schema, path) is not None:

@@ -34,7 +34,7 @@ _WITH_V1BETA2 = Core(1, 11)
 
 
 class Choice(NamedTuple):
-    """The API version that core uses for a kind, and the contract version that led to it."""
+    """The API version that core uses for a kind, and the contract version that determines it."""
 
     contract: str
     version: str

@@ -178,7 +178,7 @@ class ClusterSession(Session):
 
 
 def read_referenced_roles(documents: Iterable[JSON]) -> dict[str, str]:
-    """Return roles by kind, based on the references in a Cluster and its MachineDeployments."""
+    """Return each kind's role, based on references in a Cluster and its MachineDeployments."""
     roles: dict[str, str] = {}
     for document in documents:
         spec = document.get("spec") or {}

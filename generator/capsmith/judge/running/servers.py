@@ -100,7 +100,7 @@ class RunningProvider:
             manager.start()
 
     def stop(self) -> None:
-        """Stop all processes and wait until they have ended."""
+        """Stop all processes and wait until they have exited."""
         with ExitStack() as ends:
             ends.callback(self.management.stop)
             for manager in self.managers.values():
@@ -176,7 +176,7 @@ class ManagementServers:
         return Booting(self._base, session, report)
 
     def stop(self) -> None:
-        """Stop all processes and wait until they have ended."""
+        """Stop all processes and wait until they have exited."""
         with ExitStack() as ends:
             for each in (self.first, self._second):
                 if each is not None:

@@ -461,7 +461,7 @@ class AdmissionWebhookGroup(WebhookGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether each kind still has a usable thread, which has not hung for minutes."""
+        """Return whether each kind still has a thread that has not been hanging for minutes."""
         return all(handler.is_healthy for handler in self._handlers)
 
     @property

@@ -72,7 +72,7 @@ class CallReads:
         self._session = session
 
     def connect(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the validator's method, called with objects that have the Cluster and a client.
+        """Wrap the validator's method so that its objects have the Cluster and a client.
 
         The Cluster is read within the call, whose time limit then covers the request. Results of a
         ``def`` method are collected in a tuple, so that generators run in its thread.

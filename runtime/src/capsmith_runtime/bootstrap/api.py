@@ -166,7 +166,7 @@ class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> BootstrapDocument | Waiting | Awaitable[BootstrapDocument | Waiting]:
         """Return the bootstrap data for one machine, or for all of a pool's machines.
 
-        The method may be ``def`` or ``async def``. It is called again if the process ends before
+        The method may be ``def`` or ``async def``. It is called again if the process exits before
         the data are stored. An exception is reported in the Ready condition, and the call is
         retried.
         """
@@ -176,7 +176,7 @@ class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> BootstrapDocument | Waiting | Awaitable[BootstrapDocument | Waiting]:
         """Renew the data of a Machine that has not become a Node yet; optional.
 
-        Until the Machine has a Node, the method is called each time that ``refresh_after`` of the
+        Until the Machine has a Node, the method is called whenever the ``refresh_after`` of the
         last document has passed. It is never called for the machine that initialises the cluster.
         If you were able to extend the validity of the token in ``config.previous``, return the
         previous value in a new document. Otherwise return new data, which replace those in the

@@ -48,7 +48,7 @@ class ConfigOwner:
         return self.machine is not None and self.machine.is_control_plane
 
     def inputs_digest(self, config: Object) -> str:
-        """Return a digest of the inputs to a pool's bootstrap data, or empty for a Machine.
+        """Return a digest of the inputs to a pool's bootstrap data, or "" for a Machine.
 
         A Machine's data are used once.  A pool's data are regenerated when an input changes,
         because machines that the pool creates later use them (MP-19).
@@ -89,7 +89,7 @@ class ConfigOwnerFinder:
         return ConfigOwner(machine=None, pool=read_machine_pool(obj))
 
     def machine_with_data(self, machine: Machine) -> str:
-        """Return the name of another control plane machine that has data, or empty if none has.
+        """Return the name of another control plane machine that has data, or "" if there is none.
 
         ``machine`` may initialise the control plane only if there is no such machine (BC-12).
         """

@@ -123,7 +123,7 @@ class CoreMachines(Protocol):
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Return a Machine's whole status with conditions set and removed.
+        """Return a Machine's complete status, with some conditions set and others removed.
 
         ``present`` are the conditions to set, ``absent`` the types to remove; ``now`` is a time in
         RFC 3339.

@@ -73,7 +73,8 @@ class MachinePoolStatusWriter(Protocol):
 def list_reductions(facts: PoolFacts) -> Iterator[PoolFacts]:
     """Yield the complete facts, then copies with less and less display-only data (MP-06).
 
-    The machines lose their addresses first, then also their conditions and own status fields.
+    The machines lose their addresses first, then also their conditions and the author's status
+    fields.
     """
     # A pool can have thousands of machines, and few pools need more than the first result.
     yield facts

@@ -16,7 +16,7 @@ FEATURE: Final = "recorded"
 
 
 class Record(NamedTuple):
-    """The names of a record, as an annotation and as a field."""
+    """The names of the annotation and of the field that can store a record."""
 
     annotation: str
     """Name of the annotation, without the group."""

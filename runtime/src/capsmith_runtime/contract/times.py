@@ -52,7 +52,7 @@ def parse_seconds(text: object) -> int | None:
 
 
 def format_seconds(seconds: int) -> str:
-    """Return seconds as a duration in Go's format, so that core sees no difference."""
+    """Return seconds as a duration, formatted exactly as Go does, such as ``1h0m0s``."""
     hours, rest = divmod(seconds, 3600)
     minutes, rest = divmod(rest, 60)
     parts = [f"{hours}h"] if hours else []

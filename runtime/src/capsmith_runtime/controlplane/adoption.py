@@ -26,7 +26,7 @@ from capsmith_runtime.reconcile.live import is_alive
 
 
 class MachineAdopter:
-    """Makes a control plane the controller of its cluster's Machines without one (SM-11)."""
+    """Makes a control plane the controller of its cluster's Machines that have none (SM-11)."""
 
     def __init__(
         self, kind: ControlPlaneKind, client: KubeClient, caches: Caches, core: CoreMachines

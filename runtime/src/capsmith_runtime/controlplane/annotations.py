@@ -143,7 +143,7 @@ class RemediationStrategy:
 
 @dataclass(frozen=True, slots=True)
 class RemediationDelay:
-    """The reason why a Machine must not be replaced yet, and the seconds until it may be.
+    """The reason why a Machine must not be replaced yet, and the seconds to wait.
 
     The message is empty if the Machine may be replaced.
     """

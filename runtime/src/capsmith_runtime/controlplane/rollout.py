@@ -59,7 +59,7 @@ def find_outdated_reasons(
 def find_next_rollout_seconds(
     machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
 ) -> float | None:
-    """Return the seconds until time alone makes a Machine outdated, or None for never."""
+    """Return the seconds until the next rollout that only time triggers, or None if none."""
     deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
     if criteria.certificates_expiry_seconds is not None:
         before = timedelta(seconds=criteria.certificates_expiry_seconds)

@@ -137,7 +137,7 @@ def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
 
 
 def check_machines(machines: Sequence[MachineInput]) -> str:
-    """Return a message about Machines that are unhealthy or have not joined, empty without any."""
+    """Return a message about Machines that are unhealthy or have not joined, or "" if none."""
     if joining := [m for m in machines if not m.joined]:
         return f"waits until {join_names(joining)} has joined"
     if unhealthy := [m for m in machines if not m.healthy]:

@@ -45,8 +45,7 @@ class VersionBook:
     """API versions of all kinds that this provider converts or refers to, keyed by group and kind.
 
     Versions of other providers' kinds are read when needed and expire: a provider may be installed
-    later, or change its version. That a kind has no version is remembered for a
-    shorter time.
+    later, or change its version. If a kind has no version, that is remembered for a shorter time.
     """
 
     def __init__(
@@ -152,7 +151,7 @@ def _make_review(uid: str, converted: list[dict[str, Any]] | ConversionError) ->
 async def respond(review: Any, converter: Converter) -> dict[str, Any]:
     """Return the ConversionReview with the response: the objects in the same order, or a failure.
 
-    Other tasks run between two objects. Raises ConversionReviewError if the body is not a
+    Other tasks can run between two objects. Raises ConversionReviewError if the body is not a
     ConversionReview v1.
     """
     request = _parse_review(review)
@@ -237,7 +236,7 @@ class ConversionWebhook:
 
 
 class ConversionWebhookGroup(WebhookGroup):
-    """Serves conversions from the first certificate until the process ends.
+    """Serves conversions from the first certificate until the process exits.
 
     It does not wait for the informers, because they need these conversions to list objects that are
     stored in another version.
@@ -265,7 +264,7 @@ class ConversionWebhookGroup(WebhookGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether no conversion has been running for so long that it must be hanging."""
+        """Return False if a conversion has been running for so long that it must be hanging."""
         return self._began is None or self._clock() - self._began < HANG_SECONDS
 
     @property

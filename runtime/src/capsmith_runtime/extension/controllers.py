@@ -198,12 +198,12 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether each hook still has a usable thread, which has not hung for minutes."""
+        """Return whether each hook still has a thread that has not been hanging for minutes."""
         return self._dispatcher is None or self._dispatcher.is_healthy
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Return the server, which runs until the process ends."""
+        """Return the server, which runs until the process exits."""
         return (self._serve,)
 
     async def _serve(self) -> None:

@@ -42,7 +42,7 @@ class Variables(Mapping[str, Any]):
         return None if value is None else decode(kind, value, f"variable {name}")
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return a variable's value as an untyped mapping, or empty if the variable is unset.
+        """Return a variable's value as an untyped mapping, which is empty if the variable is unset.
 
         Raises DecodingError if the value is not an object; the hook then fails with this error.
         """

@@ -61,7 +61,7 @@ class IdentityCaches:
         self.find_default: FindDefault = lambda cluster: None
 
     def find_override(self, obj: JSON) -> Object:
-        """Return the reference that overrides the cluster's identity, or empty if there is none."""
+        """Return the reference that overrides the cluster's identity, or {} if there is none."""
         return references.read_reference(obj) if obj["kind"] in self.overriding else {}
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:

@@ -39,7 +39,7 @@ _MOVE_LABEL: Final = "clusterctl.cluster.x-k8s.io/move"
 
 
 class IdentityController:
-    """Keeps identities of one kind, and their Secrets, while other objects use them."""
+    """Keeps identities of one kind and their Secrets from being deleted while they are in use."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class IdentityController:
         self._secrets = IdentitySecretMetadata(kind, caches, resolver, context.client, qualified)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Keep an identity and its Secret while they are in use, and write the Ready condition."""
+        """Protect an identity in use and its Secret from deletion; write the Ready condition."""
         obj = self._identities.get(key)
         if obj is None:
             # The last identity that names a Secret may be gone without its finalizer.
@@ -153,7 +153,7 @@ class IdentitySecretMetadata:
         return self._caches.secrets.informers[self._kind.resource.namespaced]
 
     async def update_finalizers(self, namespace: str, identity: JSON | None) -> None:
-        """Keep an identity's Secret while it is in use, and release Secrets no longer in use.
+        """Protect an identity's Secret from deletion while in use, and release unused Secrets.
 
         ``namespace`` is the identity's namespace; ``identity`` is None if it was deleted.  A
         manager that watches only some of the identity's users adds no finalizer.

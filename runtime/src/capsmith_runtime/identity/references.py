@@ -26,7 +26,7 @@ def read_reference(obj: JSON) -> Object:
 
 
 def read_source(kind: IdentityKind, identity: JSON) -> Object:
-    """Return an identity's reference to its source identity, empty if ``kind`` has no sources."""
+    """Return an identity's reference to its source identity, or {} if ``kind`` has no sources."""
     return metadata.mapping(identity, "spec", SOURCE_REF) if kind.sources else {}
 
 

@@ -68,7 +68,7 @@ class CredentialsResolver:
         return bool(self._caches.find_override(obj))
 
     async def of_override(self, obj: JSON) -> Credentials | Waiting:
-        """Return the credentials of a machine's or pool's own identity; without one, empty ones."""
+        """Return the credentials of a machine's or pool's own identity, or empty credentials."""
         return await self._of_reference(self._caches.find_override(obj), obj)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
@@ -132,8 +132,8 @@ class CredentialsResolver:
     async def of_identity(self, kind: IdentityKind, identity: JSON) -> Credentials | Waiting:
         """Return an identity's spec, its sources, and the content of all Secrets.
 
-        Which namespaces the sources allow is checked only for a namespaced identity: the users of
-        another one may be in any namespace.
+        The namespaces that the sources allow are checked only for a namespaced identity: the users
+        of a cluster-scoped identity may be in any namespace.
         """
         namespace = metadata.namespace(identity) if kind.resource.namespaced else None
         return await self._of_chain(_Link(kind, identity), namespace)

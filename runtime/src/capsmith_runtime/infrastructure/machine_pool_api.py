@@ -141,7 +141,7 @@ class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
 
     @property
     def failure_domains(self) -> tuple[str, ...]:
-        """Return the failure domains in which to create machines, or empty if all are allowed."""
+        """Return the failure domains in which to create machines; empty if all are allowed."""
         return self.machine_pool.failure_domains
 
     def bootstrap_data(self) -> BootstrapData:

@@ -252,7 +252,7 @@ class AddressIndex:
         )
 
     def add_live_list(self, objects: Iterable[JSON], version: int) -> None:
-        """Mark the IPAddresses in a list that was read directly from the API server as used.
+        """Mark as used the IPAddresses in a list that was read directly from the API server.
 
         ``version`` is the list's resource version.
         """

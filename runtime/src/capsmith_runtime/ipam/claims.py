@@ -256,7 +256,7 @@ class RangeSource:
         claim: IPAddressClaim,
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
-        """Reserve the pool's next free address."""
+        """Reserve the pool's next free address, or return why the claim must wait."""
         pool = self._registry.claimed_pool(claim)
         number = await self._registry.allocator(pool).reserve(AddressRequest(key, claim.uid))
         ranges = self._registry.usage(pool).ranges

@@ -97,9 +97,9 @@ class Controller(Generic[K]):
                 group.create_task(self._work(), name=f"{self.name}-{number}")
 
     async def stop(self, grace: float) -> bool:
-        """Close the queue and wait at most `grace` seconds; return whether all reconciles ended.
+        """Close the queue and wait at most `grace` seconds; return whether all reconciles finished.
 
-        A cancelled reconcile does not count as ended, because its requests may still arrive.
+        A cancelled reconcile does not count as finished, because its requests may still arrive.
         Handlers that have exceeded their time limit are not waited for.
         """
         self.queue.close()

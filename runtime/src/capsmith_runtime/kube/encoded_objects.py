@@ -97,8 +97,8 @@ class EncodedObjects:
     def select(self, ids: Iterable[str] | None = None) -> Sequence[JSON]:
         """Return the objects with these ids, or all objects; each is decoded when it is read.
 
-        Later changes do not affect the result. Two results are equal if their objects are; the
-        comparison decodes none.
+        Later changes do not affect the result. Two results are equal if their objects are equal;
+        the comparison does not decode them.
         """
         if ids is None:
             return _Selected(self, list(self._entries.values()))

@@ -121,7 +121,7 @@ class HandlerCalls:
 
     @property
     def have_ended(self) -> bool:
-        """Return whether every handler has ended: none still runs in a thread or was cancelled."""
+        """Return whether all handlers finished: none was cancelled or is still running."""
         return not self._running and not self.was_cancelled
 
     def has(self, call: HandlerCall) -> bool:

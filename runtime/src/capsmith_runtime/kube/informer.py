@@ -104,7 +104,10 @@ class Informer:
         return self._cache.get(key)
 
     def items(self) -> Sequence[JSON]:
-        """Return all cached objects in no particular order; they are shared: do not change them."""
+        """Return all cached objects, in no particular order.
+
+        The objects are shared: copy them before you change anything.
+        """
         return self._cache.items()
 
     def by_index(self, index: str, value: str) -> Sequence[JSON]:

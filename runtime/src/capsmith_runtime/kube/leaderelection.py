@@ -136,8 +136,8 @@ class LeaderElector:
     async def release(self) -> None:
         """Release the lease, so that the next leader need not wait until it expires.
 
-        Call this only when all work has ended, including threads: another process may lead as soon
-        as the request is processed.  Does nothing if the lease is not held.
+        Call this only when all work has stopped, including threads: another process may lead as
+        soon as the request is processed. Does nothing if the lease is not held.
         """
         if not self._acquired:
             return
@@ -293,7 +293,7 @@ def _micro_time() -> str:
 # The event loop renews the lease, and notices when that fails.  A blocking call in an asynchronous
 # handler stops both, so another thread watches.
 class LeaseWatchdog:
-    """Ends the process if it is still running although its lease was not renewed in time.
+    """Kills the process if it is still running although its lease was not renewed in time.
 
     A thread watches an elector's lease between `start` and `stop`.
     """
@@ -310,7 +310,7 @@ class LeaseWatchdog:
         threading.Thread(target=self._run, name="lease-watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """Make the thread end, without waiting for it."""
+        """Tell the thread to stop, without waiting for it."""
         self._stopped.set()
 
     def _run(self) -> None:

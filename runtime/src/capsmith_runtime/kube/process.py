@@ -17,13 +17,13 @@ from functools import cache
 from typing import Any, Final
 
 EndProcess = Callable[[int], None]
-"""Function that ends the process with an exit code; tests pass one that returns."""
+"""Function that exits the process with an exit code; tests pass one that returns."""
 
 _FLUSH_SECONDS: Final = 1.0
 
 
 def exit_process(code: int) -> None:
-    """Flush the logs and end the process, without joining threads or running exit handlers."""
+    """Flush the logs and exit the process, without joining threads or running exit handlers."""
     try:
         run_briefly(logging.shutdown)
     finally:
@@ -33,7 +33,7 @@ def exit_process(code: int) -> None:
 
 
 def exit_process_later(seconds: float, code: int, end: EndProcess = exit_process) -> None:
-    """End the process if it is still running after ``seconds``, as when an exit handler hangs.
+    """Exit the process if it is still running after ``seconds``, as when an exit handler hangs.
 
     Returns immediately.
     """
@@ -57,7 +57,7 @@ def run_briefly(function: Callable[[], object]) -> None:
 # has deleted since then.  The kernel delivers the signal of an expired timer before any thread
 # continues; a thread that watches the clock would only be one of many.
 SetAlarm = Callable[[float], None]
-"""Function that ends the process after the given seconds unless called again; 0 cancels that."""
+"""Function that kills the process after the given seconds unless called again; 0 cancels that."""
 
 _LEAST_SECONDS: Final = 0.001
 

@@ -113,7 +113,7 @@ class Cache:
         return self._objects.find_keys(self._indexes[name].find(value))
 
     def observe(self, obj: JSON) -> Delta | None:
-        """Store an added or modified object from the watch, and return the change, or None.
+        """Store an added or modified object from the watch, and return the change, if any.
 
         The event for one of this process's own writes changes nothing, because the response is
         already in the cache.

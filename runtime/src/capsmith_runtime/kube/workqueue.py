@@ -27,8 +27,8 @@ class PriorityFifo(Generic[K]):
     """Waiting keys without duplicates; a key that is added again keeps the better position.
 
     Low-priority keys that are added with ``is_first`` come before the other low-priority keys.
-    While keys of both priorities wait, every ``LOW_SHARE``-th key taken has low priority: the n-th
-    of them is taken within ``n * LOW_SHARE`` turns.
+    While keys of both priorities wait, every ``LOW_SHARE``-th key taken has low priority, so the
+    n-th low-priority key is taken within ``n * LOW_SHARE`` turns.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class QueueTimes(Generic[K]):
         metrics.longest_running.labels(name).set_function(lambda: max(self._running(), default=0.0))
 
     def note_added(self, key: K) -> None:
-        """Record that a key begins to wait; does nothing if it is already waiting."""
+        """Record that a key has started to wait; does nothing if it is already waiting."""
         # Changes to a key that is already waiting do not restart its time.
         if key not in self._added:
             self._added[key] = monotonic()
@@ -177,7 +177,7 @@ class WorkQueue(Generic[K]):
     def add(
         self, key: K, priority: Priority = Priority.NORMAL, *, is_pending: bool = False
     ) -> None:
-        """Add a key now, or as soon as its running reconcile has ended.
+        """Add a key now, or as soon as its running reconcile has finished.
 
         A waiting key keeps its position, unless it is added with a higher priority. ``is_pending``
         matters only before the first worker starts.

@@ -163,8 +163,8 @@ class Walk:
     async def run(self, resource: ResourceType) -> None:
         """Process all pages of the kind's list.
 
-        Raises ApiError immediately if a list fails.  Otherwise raises the first error that occurred
-        for an object, once the walk has ended.
+        Raises ApiError immediately if a list fails. Otherwise raises the first error that occurred
+        for an object, once the walk is complete.
         """
         self._failures, token, before = [], "", self.processed
         while True:
@@ -297,7 +297,7 @@ SETTLE_SECONDS: Final = 5.0
 
 
 class CRDMigrator:
-    """Migrates the objects of CRDs; a retry resumes where the last attempt ended."""
+    """Migrates the objects of CRDs; a retry resumes where the last attempt stopped."""
 
     def __init__(
         self, client: KubeClient, metrics: Metrics, options: migration_flags.MigrationOptions

@@ -295,7 +295,7 @@ def check_result(hook: Callable[..., object], result: object, expected: type[T])
 def describe_owner(obj: JSON) -> str:
     """Return the name of the tenant for calls about an object without an identity.
 
-    The tenant is the object's Cluster; without one, it is the object's namespace.
+    The tenant is the object's Cluster or, if it has none, the object's namespace.
     """
     return f"Cluster {metadata.namespace(obj)}/{cluster_name_of(obj) or ''}"
 

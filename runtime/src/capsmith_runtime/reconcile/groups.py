@@ -42,7 +42,10 @@ class CredentialsSource(Protocol):
         ...
 
     async def read(self, obj: JSON) -> Credentials | Waiting:
-        """Return the credentials of the identity that an object refers to, or empty without one."""
+        """Return the credentials of the identity that an object refers to.
+
+        The credentials are empty if the object refers to no identity.
+        """
         ...
 
     async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
@@ -54,7 +57,7 @@ class CredentialsSource(Protocol):
         ...
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation with the identity that an object uses, empty if it is unknown."""
+        """Return the annotation with the identity that an object uses, or {} if it is unknown."""
         ...
 
 

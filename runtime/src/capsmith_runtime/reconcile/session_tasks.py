@@ -212,7 +212,7 @@ class ReadinessCheck(PeriodicCheck):
         self._problem: str | None = "not called yet"
 
     def is_ready(self) -> bool:
-        """Return whether the last call succeeded, or False before the first call has ended."""
+        """Return whether the last call succeeded, or False before the first call has finished."""
         return self._problem is None
 
     def report(self, problem: str | None) -> None:

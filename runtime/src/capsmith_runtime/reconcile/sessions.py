@@ -75,7 +75,7 @@ class Credentials(Mapping[str, str]):
 
 
 def qualified_identity(credentials: Credentials) -> str:
-    """Return the kind and name of the identity with these credentials, empty if there is none."""
+    """Return the kind and name of the identity with these credentials, or "" if there is none."""
     return f"{credentials.identity_kind} {credentials.identity}".strip()
 
 

@@ -74,7 +74,7 @@ def limit_message(message: str) -> str:
 
 
 def has_no_failure_fields(obj: JSON) -> bool:
-    """Return False; used for kinds whose ``failureReason`` core does not read."""
+    """Return False, for kinds whose ``failureReason`` core does not read."""
     return False
 
 

@@ -97,9 +97,9 @@ class TenantCalls:
     def admit(self, group: Hashable, concurrency: int, caller: Hashable, *, deletion: bool) -> None:
         """Raise DeferredError if the tenant may not start another call in ``group``.
 
-        ``group`` is a reconciler; ``concurrency`` is the number of workers for its kind. The error
-        lets ``caller`` be woken when a call of the tenant ends, callers with ``deletion`` first. An
-        admitted call is not counted until :meth:`begin`.
+        ``group`` is a reconciler; ``concurrency`` is the number of workers for its kind. After the
+        error, ``caller`` is woken when one of the tenant's calls ends; callers with ``deletion``
+        come first. An admitted call is not counted until :meth:`begin`.
         """
         self.used = monotonic()
         # Hanging calls occupy no worker.  They count against the shares of slow calls.

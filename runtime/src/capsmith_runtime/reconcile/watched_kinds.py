@@ -28,7 +28,7 @@ RETRY_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A kind whose changes enqueue the provider's objects, by default the changed one's owners."""
+    """A kind whose changes enqueue provider objects, by default the changed object's owners."""
 
     kind: str
     """The provider's kind whose objects are enqueued."""

@@ -94,7 +94,7 @@ class ResourceCaches:
         return None
 
     def find_identity(self, obj: JSON, cluster: Cluster) -> Object:
-        """Return the reference to the identity that a resource adopts, or empty if there is none.
+        """Return the reference to the identity that a resource adopts, or {} if there is none.
 
         It is the identity that the owning machine or pool uses: the one that it names, or else that
         of the cluster's infrastructure; if that is gone, the recorded one.

@@ -62,9 +62,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     async def wait_until(self, holds: Callable[[], object], end: float) -> bool:
         """Wait until ``holds`` returns a true value or ``end`` is reached; return whether it did.
 
-        ``holds`` is called immediately, before each jump of the clock, and at the end.  While the
-        clock runs in real time, it is called every CHECK_SECONDS.  It must not schedule anything.
-        Its exceptions are raised here.
+        ``holds`` is called immediately, before each jump of the clock, and at the end. While the
+        clock runs in real time, it is called every CHECK_SECONDS. It must not schedule anything.
+        Its exceptions reach the caller.
         """
         if holds():
             return True
@@ -112,7 +112,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Run a function in a thread; the clock runs in real time until it ends."""
+        """Run a function in a thread; the clock runs in real time until it returns."""
         future = super().run_in_executor(executor, func, *args)
         self._in_executors += 1
         future.add_done_callback(self._leave_executor)

@@ -20,7 +20,7 @@ def spec_from(cls: type[Spec], data: Mapping[str, Any]) -> Spec:
 
 
 def core_cluster(name: str = "cluster", **changes: Any) -> Cluster:
-    """Create the view of a Cluster; ``changes`` replace its fields."""
+    """Create a view of a Cluster; ``changes`` replace its fields."""
     cluster = Cluster(
         name=name,
         namespace=NAMESPACE,
@@ -41,7 +41,7 @@ def core_cluster(name: str = "cluster", **changes: Any) -> Cluster:
 
 
 def core_machine(name: str = "machine", **changes: Any) -> Machine:
-    """Create the view of a Machine; ``changes`` replace its fields."""
+    """Create a view of a Machine; ``changes`` replace its fields."""
     machine = Machine(
         name=name,
         namespace=NAMESPACE,

@@ -10,7 +10,7 @@ from capsmith_runtime.testing.core import NAMESPACE
 
 
 def core_machine_pool(name: str = "pool", **changes: Any) -> MachinePool:
-    """Create the view of a MachinePool; ``changes`` replace its fields."""
+    """Create a view of a MachinePool; ``changes`` replace its fields."""
     pool = MachinePool(
         name=name,
         namespace=NAMESPACE,

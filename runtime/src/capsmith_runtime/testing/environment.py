@@ -144,16 +144,16 @@ class TestEnvironment:
         return Options(own_namespace=self.component.namespace, diagnostics_address="127.0.0.1:0")
 
     async def stop(self) -> None:
-        """Stop the manager as a signal would, and wait until it has ended."""
+        """Stop the manager as a signal would, and wait until it has stopped."""
         if self._running is not None:
             self._stop.set()
             await self._running
             self._running = None
 
     async def kill(self) -> None:
-        """End the manager as if its process had been killed.
+        """Stop the manager as if its process had been killed.
 
-        Waits at most ``wait_seconds`` for author calls that run in threads to end.
+        Waits at most ``wait_seconds`` for author calls that run in threads to finish.
         """
         if self._running is None:
             return
@@ -175,7 +175,7 @@ class TestEnvironment:
     async def eventually(self, what: str, holds: Callable[[], Any]) -> None:
         """Wait until ``holds`` returns a true value; ``what`` describes it in failure messages.
 
-        Fails if that takes too long, or if the manager ends first.
+        Fails if that takes too long, or if the manager stops first.
         """
         loop = asyncio.get_running_loop()
         assert isinstance(loop, clock.VirtualLoop), "this needs the virtual clock"
@@ -251,7 +251,7 @@ class TestEnvironment:
 
 
 def keep_process(code: int) -> None:
-    """Do nothing instead of ending the process, which also runs the tests."""
+    """Do nothing instead of exiting the process, which also runs the tests."""
 
 
 def without_migration(component: Component) -> Component:

@@ -162,7 +162,7 @@ class FakeApi:
             return self._found(resource.kind, key)
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Create an object, as ``admission`` changes it, and return it.
+        """Create an object with the changes that ``admission`` makes, and return it.
 
         Raises AlreadyExistsError if the name is in use.
         """

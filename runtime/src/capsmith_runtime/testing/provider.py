@@ -47,7 +47,7 @@ class RemovesServers(Protocol):
     """
 
     def remove_server(self, name: str) -> None:
-        """Remove a server without the reconciler, like a cloud user or a failure would."""
+        """Remove a server without the reconciler, as a cloud user or a failure would."""
 
 
 @runtime_checkable
@@ -58,7 +58,7 @@ class SimulatesFaults(Protocol):
     """
 
     def simulate(self, faults: Faults) -> None:
-        """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.
+        """Make calls fail from now on as ``faults`` specifies; ``Faults()`` stops that.
 
         Raises NotImplementedError with a reason for faults that cannot be simulated; tests that
         need them are then skipped.

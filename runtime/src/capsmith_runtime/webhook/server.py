@@ -132,7 +132,7 @@ class WebhookServer:
             await asyncio.sleep(self._options.shutdown_delay)
 
     async def watch_certificate(self, timeout: float = math.inf) -> None:
-        """Wait until the server uses another certificate, or ``timeout`` seconds have passed."""
+        """Wait until the server uses a new certificate, or ``timeout`` seconds have passed."""
         end = monotonic() + timeout
         while (left := end - monotonic()) > 0:
             await asyncio.sleep(min(left, POLL_SECONDS))
@@ -144,8 +144,8 @@ class WebhookServer:
 class WebhookGroup(ControllerGroup):
     """Serves a manager's webhook routes, on the leader and on all replicas.
 
-    A manager's first group serves the routes of all groups, because there is only one port.  It
-    serves from the first certificate until the process ends, and does not wait for informers.
+    A manager's first group serves the routes of all groups, because there is only one port. It
+    serves from the first certificate until the process exits, and does not wait for informers.
     """
 
     def __init__(self, options: WebhookOptions, metrics: Metrics) -> None:
@@ -177,7 +177,7 @@ class WebhookGroup(ControllerGroup):
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Return the server, which runs until the process ends."""
+        """Return the server, which runs until the process exits."""
         return (self._serve,) if self._members else ()
 
     async def drain(self) -> None:

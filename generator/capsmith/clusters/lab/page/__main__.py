@@ -1,4 +1,4 @@
-"""`python -m capsmith.clusters.lab.page FOLDER` serves a lab's page until the lab ends."""
+"""`python -m capsmith.clusters.lab.page FOLDER` serves a lab's page until the lab is shut down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serve a lab's page in the background, until the lab ends."""
+"""Serve a lab's page in the background, until the lab is shut down."""
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ def serve_lab(
 ) -> None:
     """Serve a running lab's page until a signal arrives.
 
-    The page is opened through the file ``opener``, by default in the lab's folder.  If
-    ``ends_with_lab`` is true, serving also ends some seconds after the lab.  Raises LabError if the
-    lab is not running.
+    The page is opened through the file ``opener``, by default in the lab's folder. If
+    ``ends_with_lab`` is true, the page also stops a few seconds after the lab. Raises LabError if
+    the lab is not running.
     """
     require_page()
     from capsmith.clusters.lab.page.actions import LabActions

@@ -77,7 +77,7 @@ def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path
 def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
     """Return ``template`` with its infrastructure objects replaced by those in ``simulated``.
 
-    In ``template``, their kinds have the API version and the credentials of another provider.
+    The objects in ``template`` have another provider's API version and credentials.
     """
     own = {_key(each): each for each in simulated if each["kind"].startswith(_PREFIX)}
     versions = {each["kind"]: each["apiVersion"] for each in own.values()}

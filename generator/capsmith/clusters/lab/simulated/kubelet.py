@@ -96,7 +96,7 @@ class Kubelet:
         return bool(self._registered)
 
     def tick(self) -> None:
-        """Register new servers, delete the Nodes of deleted ones, and report others as healthy."""
+        """Register new servers, delete the Nodes of deleted ones, and mark the others healthy."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core ignores Nodes while a Cluster is being deleted, so the cloud must delete them.

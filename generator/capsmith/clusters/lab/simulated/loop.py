@@ -36,7 +36,7 @@ class Changes:
             thread.start()
 
     def stop(self) -> None:
-        """End the watches and wait for their threads."""
+        """Stop the watches and join their threads."""
         self._ended.set()
         self.changed.set()
         for thread in self._threads:

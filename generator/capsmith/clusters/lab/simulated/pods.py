@@ -49,7 +49,7 @@ class Controllers(Protocol):
 
 
 class SimulatedPods:
-    """Controllers, scheduler and kubelets for Pods, started with a cluster's first Deployment."""
+    """Controllers, scheduler and kubelets for a cluster's Pods, from its first Deployment on."""
 
     def __init__(
         self, client: KubeClient, controllers: Callable[[], Controllers], log: Path

@@ -27,7 +27,7 @@ _SECONDS = 30
 
 @dataclass(frozen=True)
 class InstalledServers:
-    """The user's own Kubernetes servers and clusterctl, which then need not be built."""
+    """The user's own Kubernetes servers and clusterctl, which capsmith then does not build."""
 
     paths: dict[str, Path] = field(default_factory=dict)
     """Paths to the executables, by name; empty if there are none."""

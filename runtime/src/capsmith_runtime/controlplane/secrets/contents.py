@@ -139,7 +139,7 @@ def build_owner_reference(owner: Object) -> dict[str, Any]:
 def build_adoption_patch(
     secret: Object, cluster: str, owner: Object, configurations: Collection[ObjectRef] = ()
 ) -> dict[str, Any]:
-    """Return a patch with the metadata that a managed Secret lacks, or empty if none is missing.
+    """Return a patch with the metadata that a managed Secret lacks, or {} if it lacks none.
 
     Owners of the same kind are former control planes, and are replaced. So are the bootstrap
     configurations in ``configurations``: they own the keys of a cluster that had no control plane,

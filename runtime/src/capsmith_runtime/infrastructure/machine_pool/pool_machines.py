@@ -63,7 +63,7 @@ class PoolMachines:
 class CachedPoolMachines(NamedTuple):
     """A pool's cached objects, which are decoded when they are read.
 
-    Comparing two of them tells whether an object has changed, without decoding any.
+    Comparing two instances shows whether an object has changed, without decoding any object.
     """
 
     owned: Sequence[JSON]
@@ -102,7 +102,7 @@ class PoolMachinesLister:
         return found
 
     def select(self, pool: JSON) -> CachedPoolMachines:
-        """Return a pool's objects from the caches, without reading them."""
+        """Return a pool's objects from the caches, without decoding them."""
         name, namespace = owning_machine_pool(pool), metadata.namespace(pool)
         return CachedPoolMachines(
             owned=self.informer.by_index(BY_OWNER, metadata.uid(pool)),

@@ -96,7 +96,7 @@ class PoolReporter:
     def seconds_to_next_write(
         self, obj: JSON, facts: PoolFacts, state: InfraMachinePoolState
     ) -> float:
-        """Return the seconds by which to delay a growing pool's next status write, or 0 for now.
+        """Return the seconds by which to delay a growing pool's next status write; 0 means now.
 
         Each write contains all of the pool's machines, so one write for each new machine would have
         quadratic cost. The writes that core waits for are never delayed: the one for the first
@@ -118,9 +118,9 @@ class PoolReporter:
     ) -> Result:
         """Write the pool's spec and status.
 
-        If the object would be too large, the machines lose their addresses, and then their own
-        conditions and status fields. If it is too large even then, report that and leave spec and
-        status unchanged.
+        If the object would be too large, the machines lose their addresses, and then their
+        conditions and the author's status fields. If it is too large even then, report that and
+        leave spec and status unchanged.
         """
         if state.ready:
             self.forget(key_of(patcher.obj))

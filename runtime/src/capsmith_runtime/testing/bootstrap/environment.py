@@ -45,7 +45,7 @@ class BootstrapEnvironment(TestEnvironment):
     def add_machine(
         self, cluster: NamespacedName, name: str, *, control_plane: bool = False
     ) -> NamespacedName:
-        """Add a Machine and its configuration, and return the key of both."""
+        """Add a Machine and its configuration, and return the key that they share."""
         machine = self.machine(cluster, name)
         if control_plane:
             machine["metadata"]["labels"] = {f"{GROUP}/control-plane": ""}
@@ -57,7 +57,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self._core_object("Machine", name, spec)
 
     def add_pool(self, cluster: NamespacedName, name: str = "p1") -> NamespacedName:
-        """Add a MachinePool and its configuration, and return the key of both."""
+        """Add a MachinePool and its configuration, and return the key that they share."""
         template = {"spec": {"version": "v1.34.0", "bootstrap": {}}}
         spec = {"clusterName": cluster.name, "replicas": 1, "template": template}
         pool = self.api.add(self._core_object("MachinePool", name, spec))

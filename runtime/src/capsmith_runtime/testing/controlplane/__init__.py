@@ -45,7 +45,7 @@ ALL_WELL: Final = ALL_HEALTHY
 
 
 def machine(name: str = "machine", **changes: Any) -> ControlPlaneMachine:
-    """Create the view of a Machine that has joined; ``changes`` replace its fields."""
+    """Create a view of a Machine with a Node; ``changes`` replace its fields."""
     made = ControlPlaneMachine(
         name=name,
         namespace=NAMESPACE,

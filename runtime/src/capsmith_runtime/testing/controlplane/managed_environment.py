@@ -49,12 +49,12 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
             add_identities(self.api, self.manifests, kinds, component.namespace)
 
     def use(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
-        """Use this reconciler the next time that the manager starts."""
+        """Use this reconciler the next time the manager starts."""
         kind = replace(self.kind, reconciler=reconciler)
         self.component = replace(self.component, groups=(ManagedControlPlaneControllers((kind,)),))
 
     def use_beside(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
-        """Use this reconciler the next time that the manager starts, and keep its other groups."""
+        """Use this reconciler the next time the manager starts, and keep its other groups."""
         kind = replace(self.kind, reconciler=reconciler)
         own = ManagedControlPlaneControllers((kind,))
         others = (
@@ -145,7 +145,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         return (status.get("initialization") or {}).get("controlPlaneInitialized") is True
 
     def condition(self, condition_type: str) -> JSON:
-        """Return a condition of the control plane, or empty if it has none of that type."""
+        """Return a condition of the control plane, or {} if it has none of that type."""
         found = self.status().get("conditions") or ()
         return next((each for each in found if each["type"] == condition_type), {})
 

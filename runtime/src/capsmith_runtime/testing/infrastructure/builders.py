@@ -82,7 +82,7 @@ def infra_cluster_view(
     endpoint: Endpoint | None = None,
     status: Any = None,
 ) -> InfraClusterView:
-    """Create the view of a cluster that its machines receive.
+    """Create a view of a cluster, as its machines receive it.
 
     ``fields`` are the fields under ``spec``; ``status`` is an instance of the generated Status
     class, as the cluster's reconciler returned it.
@@ -106,7 +106,7 @@ def infra_machine_view(
     deleting: bool = False,
     status: Any = None,
 ) -> InfraMachineView:
-    """Create the view of a machine that its cluster receives; see ``watched_machines``.
+    """Create a view of a machine, as its cluster receives it; see ``watched_machines``.
 
     A machine with a provider id is provisioned.  ``status`` is an instance of the generated Status
     class, as the machine's reconciler returned it.

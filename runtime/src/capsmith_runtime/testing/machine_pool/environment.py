@@ -387,7 +387,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return {machine["metadata"]["name"] for machine in self.infra_machines()}
 
     def created(self) -> list[NamespacedName]:
-        """Return the keys of all machines that the manager created; a key may occur repeatedly."""
+        """Return the keys of all machines that the manager created; keys may repeat."""
         kind = self.kind.machines.kind
         return [key for verb, of, key in self.api.requests if (verb, of) == ("create", kind)]
 

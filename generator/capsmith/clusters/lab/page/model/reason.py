@@ -19,7 +19,7 @@ from capsmith.clusters.lab.secret_names import Holder, find_secret_names
 def describe_reason(store: ObjectStore, found: StoredObject) -> str:
     """Return what an object waits for or what has failed.
 
-    An error has the names of the Secrets that it may be about.
+    The text of an error also names the Secrets that the error may be about.
     """
     summary = found.summary
     if summary.tone != FAILED:

@@ -185,7 +185,7 @@ class ObjectStore:
         return self._objects.get(ObjectKey(*parts)) if len(parts) == 4 else None
 
     def find_cluster(self, found: StoredObject) -> StoredObject | None:
-        """Return the Cluster that an object's label names, or None if it is not there."""
+        """Return the Cluster that an object's label names, or None if the store has none."""
         labels = get_mapping(get_mapping(found.data.get("metadata")).get("labels"))
         name = str(labels.get(CLUSTER_NAME) or "")
         return self.find(ObjectKey(_CORE, "Cluster", found.key.namespace, name).id)

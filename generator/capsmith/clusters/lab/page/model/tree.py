@@ -371,7 +371,7 @@ def build_tree(
 ) -> list[TreeRow]:
     """Return the rows of the tree that match a query.
 
-    ``running`` has the author's calls that have been running for long; rows name them.
+    ``running`` holds the author's calls that have been running for a long time; the rows show them.
     """
     return TreeBuilder(store, query, running).build()
 

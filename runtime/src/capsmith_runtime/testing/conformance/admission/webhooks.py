@@ -66,7 +66,7 @@ class AdmissionCase(Case):
     def find_refusals(self, existing: Sequence[JSON] = ()) -> list[str]:
         """Return why objects are refused, while the API server has the ``existing`` objects.
 
-        If there are any, all objects in a namespace belong to the Cluster.
+        If there are ``existing`` objects, the checked objects belong to a Cluster.
         """
         watched = [watch.resource for watch in self.component.watches]
         permissions = Permissions(self.component.permissions, watched)
@@ -94,7 +94,7 @@ _STATES: Final[Mapping[str, JSON]] = {
 
 
 class AdmissionConformance(Conformance):
-    """Base class for scenarios for each kind that has webhooks."""
+    """Base class for scenarios that run for each kind with webhooks."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:

@@ -65,7 +65,9 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_the_kubeconfig_is_where_core_looks_for_it(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """The kubeconfig Secret has core's name, type and label; the control plane controls it.
+        """The kubeconfig Secret has the name, type and label that core expects.
+
+        The control plane is its controller.
 
         Proves: CP-22, SEC-01, SM-07.
         """
@@ -210,7 +212,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
     @scenario
     async def test_deletion_leaves_nothing(self, env: ManagedControlPlaneEnvironment) -> None:
-        """Deletion removes first the control plane from the service, and then its object.
+        """Deletion first removes the control plane from the service, and then its object.
 
         Proves: CP-34, SM-08.
         """

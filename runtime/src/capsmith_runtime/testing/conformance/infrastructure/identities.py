@@ -70,7 +70,8 @@ class TestSourceIdentities(InfrastructureConformance):
     ) -> None:
         """A cluster with a derived identity is provisioned, and so is its machine.
 
-        Its ``credentials`` may be empty, because ``credentials.source`` has the other identity's.
+        Its ``credentials`` may be empty, because ``credentials.source`` holds those of the other
+        identity.
         """
         await env.running_machine(await env.running_cluster())
         assert len(env.infrastructure.servers()) == 1

@@ -135,7 +135,7 @@ class TestMachinePoolInstances(MachinePoolConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
-        """Return the cases for the kinds whose machines have conditions and own status fields."""
+        """Return the cases for the kinds with ``instanceStatus``, whose machines have a status."""
         return [case for case in super().cases(provider) if INSTANCE_STATUS in case.kind.features]
 
     @scenario

@@ -86,7 +86,7 @@ class TestResourcesOfClusters(ResourceConformance):
     ) -> None:
         """A resource waits for a Cluster that does not exist yet.
 
-        clusterctl may create the Cluster later, and paused.
+        clusterctl may create the Cluster later, in a paused state.
         """
         env.add(cluster="c1")
         missing = ("False", "ClusterNotFound")
@@ -122,7 +122,7 @@ class TestResourcesOfClusters(ResourceConformance):
     ) -> None:
         """A resource without an identity gets its Cluster's identity.
 
-        Without kinds of identities, the author declares ``identityRef``.
+        If the provider has no kinds of identities, ``identityRef`` is one of the author's fields.
         """
         resource = env.kind.resource
         schema = env.manifests.schema(resource.kind, resource.version)
@@ -205,7 +205,7 @@ class TestStandaloneResources(ResourceConformance):
     ) -> None:
         """A resource waits for a Cluster that does not exist yet.
 
-        clusterctl may create the Cluster later, and paused.
+        clusterctl may create the Cluster later, in a paused state.
         """
         env.add(cluster="c1")
         missing = ("False", "ClusterNotFound")
