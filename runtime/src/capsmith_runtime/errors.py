@@ -205,7 +205,7 @@ class UnreachableError(ApiError):
 
 
 class UnauthorizedError(ApiError):
-    """Raised if the API server rejected the credentials (401), although they were reloaded."""
+    """Raised if the API server rejected the credentials (401), even after they were reloaded."""
 
     status = 401
 

@@ -218,7 +218,7 @@ def _check_short_names(
 
 
 def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report a scope, group or plural that the author sets although the contract determines it.
+    """Report a scope, group or plural that the author sets even though the contract determines it.
 
     Ids: ``kind-scope``, ``kind-group`` and ``kind-plural``.
     """

@@ -117,7 +117,7 @@ class CoreMachines(Protocol):
         ...
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return a Machine's complete spec with ``settings`` applied, other fields unchanged."""
+        """Return a Machine's complete spec with ``settings`` applied and other fields unchanged."""
         ...
 
     def build_status(

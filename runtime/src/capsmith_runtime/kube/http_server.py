@@ -176,7 +176,7 @@ class Connection:
         """Whether the connection closes after the next response."""
 
     async def serve(self) -> None:
-        """Serve requests until the connection ends.
+        """Serve requests until the connection is closed.
 
         Raises OSError or TimeoutError if the client fails.
         """

@@ -293,7 +293,7 @@ def _micro_time() -> str:
 # The event loop renews the lease, and notices when that fails.  A blocking call in an asynchronous
 # handler stops both, so another thread watches.
 class LeaseWatchdog:
-    """Kills the process if it is still running although its lease was not renewed in time.
+    """Kills the process if it is still running after it failed to renew its lease in time.
 
     A thread watches an elector's lease between `start` and `stop`.
     """

@@ -78,7 +78,7 @@ class Session:
         return self.opening.result()
 
     def stop_idle_timer(self) -> None:
-        """Keep the session open although no call is using it, until its next use ends."""
+        """Cancel the timer that closes the session if it stays unused."""
         if self.idle_timer is not None:
             self.idle_timer.cancel()
             self.idle_timer = None

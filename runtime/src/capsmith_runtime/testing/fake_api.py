@@ -251,7 +251,7 @@ class FakeApi:
         await self._news.wait()
 
     def announce(self) -> None:
-        """Wake everything that waits for a change, although no object has changed."""
+        """Wake everything that waits for a change, even though no object has changed."""
         self._news.set()
         self._news = asyncio.Event()
 

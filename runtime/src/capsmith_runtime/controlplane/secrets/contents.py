@@ -282,7 +282,7 @@ class SecretReport:
         return seconds if within <= 0 or seconds < within else None
 
     def add_missing(self, name: str) -> None:
-        """Report a Secret that was deleted although its keys are in use."""
+        """Report a Secret that was deleted even though its keys are in use."""
         self.faults.append(f"Secret {name} is missing and must be restored")
 
     def add_unusable(self, name: str, why: str) -> None:

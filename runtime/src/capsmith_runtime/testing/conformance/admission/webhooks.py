@@ -23,7 +23,7 @@ from capsmith_runtime.testing.schema_check import with_defaults
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionCase(Case):
-    """A conformance test's case for a single kind that has admission webhooks."""
+    """A test case for one kind that has admission webhooks."""
 
     component: Component
     kind: AdmittedKind

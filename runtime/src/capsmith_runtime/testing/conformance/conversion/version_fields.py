@@ -64,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionCase(Case):
-    """A case for a single kind, converted from one API version to another."""
+    """A test case for one kind, converted from one API version to another."""
 
     kind: ConvertedKind
     converter: Converter

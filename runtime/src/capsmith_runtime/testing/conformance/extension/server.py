@@ -23,7 +23,7 @@ from capsmith_runtime.webhook.options import CERTIFICATES
 
 @dataclass(frozen=True, kw_only=True)
 class ExtensionCase(Case):
-    """A case for a runtime extension and a version of core that calls it."""
+    """A test case for a runtime extension and the version of core that calls it."""
 
     component: Component
     extension: RuntimeExtensionServer
@@ -36,7 +36,7 @@ class ExtensionCase(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class HookCase(ExtensionCase):
-    """A conformance test's case for one hook of a runtime extension."""
+    """A test case for one hook of a runtime extension."""
 
     handler: Handler
 

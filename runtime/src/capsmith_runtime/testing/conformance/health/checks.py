@@ -21,7 +21,7 @@ OUTAGES = {"error": Faults(error=1.0), "limit": Faults(limit=1.0)}
 
 @dataclass(frozen=True, kw_only=True)
 class HealthCase(Case):
-    """A conformance test's case for the author's health checks in one component."""
+    """A test case for the author's health checks in one component."""
 
     component: str
     factory: HealthCheckFactory

@@ -24,7 +24,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class PoolCase(Case):
-    """A conformance test's case for one kind of machine pool."""
+    """A test case for one kind of machine pool."""
 
     component: Component
     controllers: InfrastructureControllers
@@ -38,7 +38,7 @@ class PoolCase(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolMachinesCase(PoolCase):
-    """A case for one kind of machine pool with Machines."""
+    """A test case for one kind of machine pool with Machines."""
 
     kind: MachinePoolMachinesKind
 

@@ -23,7 +23,7 @@ from capsmith_runtime.testing.resource.environment import (
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceCase(Case):
-    """A conformance test's case for one kind that implements Resource."""
+    """A test case for one kind that implements Resource."""
 
     component: Component
     controllers: InfrastructureControllers | None
