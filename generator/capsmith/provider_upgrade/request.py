@@ -28,7 +28,7 @@ class UpgradeRequest:
     api_version: str = ""
     """Name of the API version to add for the new contract version."""
     keep_api_version: bool = False
-    """Whether API versions keep their names although their fields change."""
+    """Whether API versions keep their names even though their fields change."""
     drop: tuple[str, ...] = ()
     """Names of the API versions to remove."""
     release: str = ""

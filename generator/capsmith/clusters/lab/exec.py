@@ -1,5 +1,7 @@
-"""Run a command with a provider in a lab. If the lab was started for the command, it ends with
-it."""
+"""Run a command with a provider in a lab.
+
+A lab that was started for the command is shut down after it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restart components that end unexpectedly, with exponential back-off."""
+"""Restart components that exit unexpectedly, with exponential back-off."""
 
 from __future__ import annotations
 

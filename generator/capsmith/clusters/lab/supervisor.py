@@ -1,7 +1,7 @@
 """`python -m capsmith.clusters.lab.supervisor`: the background process that owns a lab.
 
 Until the lab has started, it reports to the parent process as lines of JSON; then it continues on
-its own.  Its child processes end when it ends, even if it is killed.
+its own. Its child processes are killed when it exits, even if it is killed itself.
 """
 
 from __future__ import annotations

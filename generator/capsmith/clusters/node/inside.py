@@ -1,7 +1,7 @@
 """`python -m capsmith.clusters.node.inside`: the first process in a node's namespaces.
 
-It creates the network and the mounts, runs the command that owns the lab, and ends with it; the
-kernel then ends all other processes in the namespaces.
+It creates the network and the mounts, runs the command that owns the lab, and exits with it; the
+kernel then kills all other processes in the namespaces.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`python -m capsmith.clusters.node.keeper`: the one process of a node that stays on the host.
 
 It starts the namespaces, makes the API server reachable on the host, and removes the cgroups for
-the node's Pods once the namespaces have ended.  If the command that waits for the lab has ended, it
+the node's Pods once the namespaces are gone. If the command that waits for the lab has exited, it
 removes the lab's folder as well.
 """
 

@@ -1,8 +1,8 @@
 """Run supervised child processes.
 
 Each child has its own session, so that Ctrl-C at the terminal reaches only the parent, and a
-parent-death signal, so that it ends with the parent.  Linux ties that signal to the thread that
-forked, so start processes from the main thread only.
+parent-death signal, so that it is killed when the parent exits. Linux ties that signal to the
+thread that forked, so start processes from the main thread only.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def check_inject_ca_form(context: Context, params: Annotation) -> Iterator[Viola
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Cluster-scoped kinds whose objects' names ``cluster-scoped-prefix`` checks."""
+    """Cluster-scoped kinds; the check ``cluster-scoped-prefix`` checks their objects' names."""
 
     kinds: tuple[str, ...]
 

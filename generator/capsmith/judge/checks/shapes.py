@@ -41,7 +41,7 @@ class Parts:
     needed: bool = False
     """Whether the first field must be declared."""
     absent_is_harmless: bool = False
-    """Whether a missing first field is only advice, although a wrong type has the rule's effect."""
+    """Whether a missing first field is only advice, while a wrong type has the rule's effect."""
     optional: tuple[str, ...] = ()
     """Paths of fields that the schema must not require."""
     subresource: str = ""

@@ -67,7 +67,7 @@ class ProviderObjects:
         return [str(each["kind"]) for each in self.pool_documents]
 
     def pool(self, kind: str, cluster: str, namespace: str, name: str) -> JSON:
-        """Return the given kind's machine pool, renamed to ``name``, for a Cluster."""
+        """Return a machine pool of the given kind, called ``name``, for a Cluster."""
         document = next(each for each in self.pool_documents if each["kind"] == kind)
         return _renamed(document, cluster, namespace, name)
 

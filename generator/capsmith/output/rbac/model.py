@@ -105,7 +105,7 @@ class DeclaredRule:
     allowed, as in ``groups``.
     """
     uncalled: Mapping[str, str] = field(default_factory=dict)
-    """Reasons for verbs that the rule grants although the library sends no such request, by verb.
+    """Reasons, by verb, for granting verbs that no request of the library uses.
 
     A key such as ``get machines`` names a single resource, for a rule with several ``resources``
     where the library uses the verb with only some of them.

@@ -1,6 +1,6 @@
-"""Functions that end the process, and a limit on the pauses of its garbage collector.
+"""Functions that exit the process, and a limit on the pauses of its garbage collector.
 
-A process that has lost its lease must end immediately: another leader may act on the same objects.
+A process that has lost its lease must exit immediately: another leader may act on the same objects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A cache of one kind, updated by the watch and by this process's own writes.
 
 Invariants: an object never returns to an older resource version, and a read after one of this
-process's writes returns at least that write, although the watch delivers it later.
+process's writes returns at least that write, even though the watch delivers it later.
 """
 
 from __future__ import annotations

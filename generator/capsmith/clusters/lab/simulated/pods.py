@@ -1,7 +1,7 @@
 """Simulate Pods in a workload cluster: real controllers create them, simulated Nodes "run" them.
 
-No container runs.  A Pod is placed on a Node that its node selector, its tolerations and its
-required host anti-affinity allow.  It is ready immediately, and ends as soon as it is deleted or
+No container runs. A Pod is placed on a Node that its node selector, its tolerations and its
+required host anti-affinity allow. It is ready immediately, and is gone as soon as it is deleted or
 evicted.
 """
 

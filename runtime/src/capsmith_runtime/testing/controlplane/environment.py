@@ -104,7 +104,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         )
 
     def change(self, **spec: Any) -> None:
-        """Change fields in the control plane's spec, as a user."""
+        """Change fields in the control plane's spec, as a user does."""
         self.api.change(self.kind.resource.kind, CONTROL_PLANE, {"spec": spec})
 
     def obj(self) -> JSON:

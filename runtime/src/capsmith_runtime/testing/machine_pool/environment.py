@@ -290,7 +290,7 @@ class MachinePoolEnvironment(TestEnvironment):
         self.change_pool({"template": {"spec": bootstrap}})
 
     def change_pool(self, spec: JSON) -> None:
-        """Change fields in the MachinePool's spec, as a user."""
+        """Change fields in the MachinePool's spec, as a user does."""
         self.api.change("MachinePool", self.machine_pool, {"spec": spec})
 
     def scale(self, replicas: int) -> None:

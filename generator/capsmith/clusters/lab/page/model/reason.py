@@ -1,4 +1,4 @@
-"""Why an object is not done: its condition, and the Secrets that an error may be about."""
+"""Why an object is not ready: its condition, and the Secrets that an error may be about."""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ class TreeRow:
     tone: str
     waiting: str
     call: str
-    """The object's author call that takes long, as kind, name and method; empty if none does.
+    """The object's long-running author call, as kind, name and method; empty if there is none.
 
-    For a group, it has the method and the number of objects.
+    For a group, it is the method and the number of objects.
     """
     call_begin: float | None
     """Start of the call, in seconds since the epoch; None if there is none.
@@ -75,7 +75,7 @@ class TreeRow:
 
 
 RunningCalls = Mapping[tuple[str, str], AuthorCall]
-"""Calls that take long, by kind and key of their object."""
+"""Long-running calls, by kind and key of their object."""
 _NO_CALLS: RunningCalls = {}
 _NO_CALL = ("", None)
 

@@ -248,7 +248,8 @@ class TestTerminatedMachines(InfrastructureConformance):
     ) -> None:
         """A cluster whose servers all disappear stays provisioned, and gets no new servers.
 
-        An outage of the infrastructure may be the cause, so the machines are not given up together.
+        An outage of the infrastructure may be the cause, so the machines are not all given up at
+        once.
 
         Proves: IM-01, IM-03.
         """
