@@ -461,7 +461,10 @@ class AdmissionWebhookGroup(WebhookGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether each kind still has a thread that has not been hanging for minutes."""
+        """Return whether each kind still has a usable thread.
+
+        A thread that has been hanging for minutes is not usable.
+        """
         return all(handler.is_healthy for handler in self._handlers)
 
     @property

@@ -198,7 +198,10 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether each hook still has a thread that has not been hanging for minutes."""
+        """Return whether each hook still has a usable thread.
+
+        A thread that has been hanging for minutes is not usable.
+        """
         return self._dispatcher is None or self._dispatcher.is_healthy
 
     @property

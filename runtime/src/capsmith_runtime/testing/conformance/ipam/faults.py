@@ -54,7 +54,7 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_a_manager_may_crash_before_any_write(self, env: IPAMEnvironment) -> None:
-        """After a crash before any write, each claim still gets exactly one address.
+        """Whichever write a manager crashes before, each claim gets exactly one address.
 
         The n-th write and all later ones are lost; then another manager starts.
 
