@@ -122,7 +122,7 @@ class TestResourcesOfClusters(ResourceConformance):
     ) -> None:
         """A resource without an identity gets its Cluster's identity.
 
-        If the provider has no kinds of identities, ``identityRef`` is one of the author's fields.
+        If the provider has no kinds of identities, the author declares the field ``identityRef``.
         """
         resource = env.kind.resource
         schema = env.manifests.schema(resource.kind, resource.version)
