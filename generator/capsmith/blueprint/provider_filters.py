@@ -24,7 +24,7 @@ from capsmith.output.clusterctl import (
     list_template_variables,
     release_url,
 )
-from capsmith.output.crd import build_contract_labels, build_crd
+from capsmith.output.crd import build_contract_labels, build_crd, list_field_paths
 from capsmith.output.field_copies import list_function_copies
 from capsmith.output.identities import (
     list_fields_of_machines,
@@ -57,7 +57,12 @@ from capsmith.output.rbac import (
 from capsmith.output.reference import find_missing_fields, list_field_rows, list_version_rows
 from capsmith.output.relations import list_relations
 from capsmith.output.slices import list_standalone_resources
-from capsmith.output.topology import build_topology, name_credentials, sample_spec
+from capsmith.output.topology import (
+    build_topology,
+    name_credentials,
+    place_machine_reference,
+    sample_spec,
+)
 from capsmith.output.webhooks import (
     compare_shapes,
     find_contract_version,
@@ -66,6 +71,7 @@ from capsmith.output.webhooks import (
     has_migration,
     has_webhooks,
     list_admitted_kinds,
+    list_converted_paths,
     list_converted_resources,
     list_migrated_resources,
     needs_webhook_server,
@@ -145,6 +151,7 @@ def _aggregate_permissions(context: Context, component: Component) -> tuple[Perm
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     # output/crd.py: CustomResourceDefinitions
     "crd": build_crd,
+    "field_paths": list_field_paths,
     # output/write_limits.py: schema limits that a manager respects when it writes objects
     "absent_fields": list_absent_fields,
     "needs_messages": needs_messages,
@@ -153,6 +160,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     # output/webhooks.py: webhooks, and the migration of stored objects
     "admitted_kinds": list_admitted_kinds,
     "has_admission": has_admission,
+    "converted_paths": list_converted_paths,
     "converted_resources": list_converted_resources,
     "has_conversion": has_conversion,
     "has_migration": has_migration,
@@ -191,6 +199,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "template_variables": list_template_variables,
     # output/topology.py, output/slices.py: samples, cluster templates and ClusterClasses
     "credentials_name": name_credentials,
+    "machine_reference": place_machine_reference,
     "sample_spec": sample_spec,
     "standalone_resources": list_standalone_resources,
     "topology": build_topology,

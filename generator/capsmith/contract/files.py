@@ -93,6 +93,7 @@ class FieldEntry(FileModel):
     feature: str = ""
     origin: Annotated[FieldOrigin, _AS_TEXT] = FieldOrigin.CONTRACT
     own: list[str] = []
+    movable: list[str] = []
 
 
 class ValidationEntry(FileModel):

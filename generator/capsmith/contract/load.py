@@ -380,8 +380,21 @@ def _field(
     unknown = set(entry.own) - set(schema.get("properties", {}))
     if unknown:
         raise make_error(file, f"{name} has no properties {', '.join(sorted(unknown))}")
-    own = tuple(entry.own)
-    return ContractField(name, schema, entry.required, rule, entry.feature, entry.origin, own)
+    for path in entry.movable:
+        if not _has_property(schema, path):
+            raise make_error(file, f"{name} has no property {path}, which is movable")
+    own, movable = tuple(entry.own), tuple(entry.movable)
+    return ContractField(
+        name, schema, entry.required, rule, entry.feature, entry.origin, own, movable
+    )
+
+
+def _has_property(schema: Any, path: str) -> bool:
+    for step in path.split("."):
+        schema = schema.get("properties", {}).get(step)
+        if schema is None:
+            return False
+    return True
 
 
 def _fragments(folder: Traversable) -> dict[str, FragmentEntry]:

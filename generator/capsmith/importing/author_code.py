@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from capsmith.findings import Finding, Location, Severity
-from capsmith.output.crd import build_spec_schema
+from capsmith.output.crd import build_spec_schema, list_field_paths
 from capsmith.output.field_copies import list_function_copies
 from capsmith.output.python_types import ConvertedVersion, list_converted_versions
 from capsmith.output.write_limits import list_absent_fields
@@ -92,6 +92,8 @@ def _check_resource(
 def _check_control_plane(resource: Resource, location: Location) -> Iterator[Finding]:
     absent = list_absent_fields(resource) if "machines" in resource.features else _REFERENCES
     references = [each for each in _REFERENCES if each in absent]
+    if any(path in _REFERENCES for path, _ in list_field_paths(resource)):
+        references = []
     lacks = []
     if MANAGED not in resource.features and references:
         there = ", ".join(_list_other_references(resource))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from capsmith.contract.model import Contract
 from capsmith.importing import kinds, templates
 from capsmith.importing.compare import Difference, DifferenceKind, compare_crds, normalize
+from capsmith.importing.field_paths import describe_field_paths, read_field_paths
 from capsmith.importing.fields import convert_field
 from capsmith.importing.kinds import Reserved, drop_columns, list_reserved_fields
 from capsmith.importing.layout import convert_to_plain_data, dump_provider_yaml
@@ -32,6 +33,8 @@ from capsmith.provider.sections import SECTION_TYPES
 
 Crds = Mapping[tuple[str, str], Mapping[str, Any]]
 """Generated CRDs by group and kind."""
+_OF_VERSIONS = ("contractFields", "versions")
+"""Keys of a first entry that each version's entry replaces."""
 _MACHINE_KIND = "infrastructureMachineKind"
 
 
@@ -113,6 +116,7 @@ def _skeleton(
         each.crd.kind: kinds.make_first_entry(each, shapes[each.crd.kind])
         | kinds.describe_versions(each.crd, head.versions)
         | kinds.describe_place(each, head, SECTION_TYPES[each.section].group)
+        | describe_field_paths(each, shapes[each.crd.kind])
         for each in sources
     }
     # Start with default features only, because differences from these must be written.
@@ -123,6 +127,8 @@ def _skeleton(
     for source in sources:
         entry = base[source.crd.kind]
         there = kinds.detect_features(source, shapes[source.crd.kind])
+        if entry.keys() & {"contractFields", "versions"}:
+            there[MACHINES] = True  # only its fields can be elsewhere
         switched = {
             feature: is_on
             for feature, is_on in sorted(there.items())
@@ -193,7 +199,12 @@ def _entry(
         # A version that is neither served nor stored holds no objects, so its fields do not matter.
         if each.served or each is hub
     }
-    entry = {"implements": base["implements"], **names, **base, **parts[hub.name]}
+    for version, part in parts.items():
+        paths = read_field_paths(base, version)
+        if paths:
+            part["contractFields"] = {"paths": paths, **part.get("contractFields", {})}
+    settings = {key: value for key, value in base.items() if key not in _OF_VERSIONS}
+    entry = {"implements": base["implements"], **names, **settings, **parts[hub.name]}
     if source.template is not None:
         generated = skeleton.get((source.crd.group, source.template.kind), {})
         template = templates.describe_template(source.template, generated, entry, head.versions)

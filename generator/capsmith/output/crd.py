@@ -18,6 +18,7 @@ from capsmith.provider.contract_fields import (
     apply_own_schemas,
     choose_schema,
 )
+from capsmith.provider.field_paths import move_fields, select_paths
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 from capsmith.provider.versions import select_version
 
@@ -232,7 +233,7 @@ def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
     A template omits the manager's records, which no two objects share; a control plane's template
     also omits what core's topology controller sets.
     """
-    own, chosen = resource.contract_fields, _chosen(shape.spec, resource)
+    own, chosen = resource.contract_fields, _chosen_spec(shape, resource)
     if resource.role.is_template:
         chosen = [field for field in chosen if field.name != RECORDED]
     if resource.role is not Role.CONTROL_PLANE_TEMPLATE:
@@ -449,10 +450,32 @@ def select_contract_fields(resource: Resource, part: str) -> list[ContractField]
     """Return the contract fields in ``part`` (``spec`` or ``status``) that the kind has.
 
     The fields depend on the kind's features and on its storage version's contract.  They have the
-    contract's schemas, not the author's.
+    contract's schemas, not the author's, and the paths that the CRD has.
     """
     shape = _shape(resource, resource.storage_version)
-    return _chosen(shape.spec if part == "spec" else shape.status, resource)
+    return _chosen_spec(shape, resource) if part == "spec" else _chosen(shape.status, resource)
+
+
+def _chosen_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
+    """Return the contract's fields in spec that the kind has, at their paths in the CRD."""
+    chosen, own = _chosen(shape.spec, resource), resource.contract_fields
+    return chosen if own is None else move_fields(chosen, own.paths)
+
+
+FieldPaths = tuple[tuple[str, str], ...]
+"""Pairs of a field's path in the contract and its path in a CRD."""
+
+
+def list_field_paths(resource: Resource, version: ApiVersion | None = None) -> FieldPaths:
+    """Return the contract fields that a CRD version has elsewhere; by default, the storage version.
+
+    Empty unless the author has declared other paths for fields that the kind has.
+    """
+    version = version or resource.storage_version
+    own = select_version(resource, version).contract_fields
+    if own is None or resource.role.is_template:
+        return ()
+    return tuple(select_paths(_chosen(_shape(resource, version).spec, resource), own.paths).items())
 
 
 def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str, Any]]:

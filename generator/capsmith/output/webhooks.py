@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import ChangeKind, FieldChange, FieldConversion, Where
-from capsmith.output.crd import build_version_schema, is_converted
-from capsmith.provider.model import Component, Provider, Resource, Schema, Webhooks
+from capsmith.output.crd import FieldPaths, build_version_schema, is_converted, list_field_paths
+from capsmith.provider.field_paths import add_property
+from capsmith.provider.model import ApiVersion, Component, Provider, Resource, Schema, Webhooks
 from capsmith.provider.versions import rank_api_version
 from capsmith.safetext import DnsSubdomain, VersionName
 
@@ -115,7 +116,7 @@ def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
         return ()
     # Contracts sort by name: v1beta1 comes before v1beta2.
     (_, old), *_, (_, new) = sorted(by_contract.items())
-    schemas = [build_version_schema(resource, version) for version in (old, new)]
+    schemas = [_build_contract_schema(resource, version) for version in (old, new)]
     role = resource.role.value.removesuffix("Template")
     changes = (
         _change(change, resource.role.is_template, *schemas)
@@ -123,6 +124,26 @@ def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
         if change.where is Where.OBJECT
     )
     return tuple(change for change in changes if change is not None)
+
+
+def _build_contract_schema(resource: Resource, version: ApiVersion) -> Schema:
+    """Return a version's schema, in which moved fields are at the contract's paths, too.
+
+    A conversion moves them there first.
+    """
+    schema: Schema = build_version_schema(resource, version)
+    for path, _ in list_field_paths(resource, version):
+        schema = add_property(schema, path.split("."), {})
+    return schema
+
+
+def list_converted_paths(resource: Resource) -> dict[VersionName, FieldPaths]:
+    """Return the contract fields that versions have elsewhere, by version; empty if none has any.
+
+    Each is a pair of the path in the contract and the path in the CRD.
+    """
+    found = {each.name: list_field_paths(resource, each) for each in resource.versions}
+    return {version: paths for version, paths in found.items() if paths}
 
 
 def _change(

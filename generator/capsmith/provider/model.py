@@ -160,8 +160,8 @@ class ContractFields(NamedTuple):
     status: Mapping[str, OwnField]
     metadata: OwnField | None = None
     """Schema of ``spec.template.metadata``; only for templates."""
-    without: frozenset[str] = frozenset()
-    """Paths of contract fields that the CRD lacks, such as ``status.failureReason``."""
+    without: frozenset[str] = frozenset()  # paths that the CRD lacks, as ``status.failureReason``
+    paths: Mapping[str, str] = {}  # paths of spec fields in the CRD, by paths in the contract
     has_own_spec: bool = False
     """Whether a template's spec differs from its kind's spec."""
 

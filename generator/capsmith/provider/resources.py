@@ -63,6 +63,7 @@ def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractField
         _fields(written.spec, exact),
         _fields(written.status, exact),
         without=frozenset(written.without or ()),
+        paths=dict(written.paths or {}),
     )
 
 

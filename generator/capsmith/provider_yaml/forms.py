@@ -246,15 +246,11 @@ ResourceName = Annotated[
         "Write it in lower case, as in URLs, such as network-attachment-definitions.",
     ),
 ]
-SpecPath = Annotated[
-    str,
-    Form(
-        "watch-path",
-        "the path of a field in the spec",
-        rf"spec(\.{_FIELD_NAME})+",
-        500,
-        "Write the names of the fields with dots, such as spec.sshKeyRef.name.",
-    ),
+_SPEC_PATH = ("the path of a field in the spec", rf"spec(\.{_FIELD_NAME})+", 500)
+_PATH_HINT = "Write the names of the fields with dots, such as spec."
+SpecPath = Annotated[str, Form("watch-path", *_SPEC_PATH, f"{_PATH_HINT}sshKeyRef.name.")]
+ContractPath = Annotated[
+    str, Form("contract-path", *_SPEC_PATH, f"{_PATH_HINT}infrastructureTemplate.")
 ]
 ContractField = Annotated[
     str,

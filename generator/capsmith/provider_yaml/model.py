@@ -182,6 +182,15 @@ class ContractFieldsSpec(SpecModel):
             "a template also `metadata`, which means spec.template.metadata."
         ),
     )
+    paths: dict[forms.ContractPath, forms.ContractPath] | None = Field(
+        None,
+        description=(
+            "Fields of a control plane that the CRD has elsewhere: the path in the contract, then "
+            "the path in the CRD, such as {spec.machineTemplate.infrastructureRef: "
+            "spec.infrastructureTemplate}. No ClusterClass can use the kind, so set `template: "
+            "false`."
+        ),
+    )
     exact: bool | None = Field(
         None,
         description=(

@@ -10,6 +10,7 @@ from capsmith.contract.model import Contract, ContractField, Level
 from capsmith.provider.credentials import has_identity_reference
 from capsmith.provider.described_kinds import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
+from capsmith.provider.field_paths import move_fields
 from capsmith.provider_yaml.field_schemas import convert_field
 from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import join_names, quote, suggest
@@ -87,11 +88,12 @@ def check_contract_fields(
             origin = version.name if version.name in own else ""
             followed.setdefault(origin, []).append(contracts[version.contract])
     if kind.spec.contract_fields is not None:
-        here = reporter.at("contractFields")
-        _Check(draft, kind, contracts, followed.get("", [])).all(kind.spec.contract_fields, here)
+        here, fields = reporter.at("contractFields"), kind.spec.contract_fields
+        _Check(draft, kind, contracts, followed.get("", []), fields.paths or {}).all(fields, here)
     for name, written in own.items():
         here = reporter.at("versions", name, "contractFields")
-        _Check(draft, kind, contracts, followed.get(name, []), True).all(written, here)
+        paths = written.paths or {}
+        _Check(draft, kind, contracts, followed.get(name, []), paths, True).all(written, here)
 
 
 class _Check(NamedTuple):
@@ -101,6 +103,8 @@ class _Check(NamedTuple):
     kind: DraftKind
     contracts: Mapping[str, Contract]
     followed: list[Contract]
+    paths: Mapping[str, str]
+    """Paths of fields in the CRD, by their paths in the contract."""
     is_spoke: bool = False
     """Whether core reads another version, so that these fields belong to a converted object."""
 
@@ -149,8 +153,10 @@ class _Check(NamedTuple):
 
     def _named(self, name: str, part: str, contracts: Iterable[Contract]) -> list[ContractField]:
         shapes = [contract.types[self.kind.spec.implements] for contract in contracts]
-        known = [shape.spec if part == "spec" else shape.status for shape in shapes]
-        return [each[name] for each in known if name in each]
+        if part == "status":
+            return [shape.status[name] for shape in shapes if name in shape.status]
+        moved = (move_fields(shape.spec.values(), self.paths) for shape in shapes)
+        return [field for fields in moved for field in fields if field.name == name]
 
     def _is_on(self, field: ContractField) -> bool:
         if field.feature == CREDENTIALS_FEATURE:

@@ -16,6 +16,7 @@ from capsmith_runtime.contract.control_plane import (
     is_control_plane,
 )
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.field_paths import read_at_contract_paths
 from capsmith_runtime.contract.kubernetes_version import normalize
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.controlplane.annotations import Annotations
@@ -153,7 +154,7 @@ def _desired_machine(
     return DesiredMachine(
         owner=obj,
         cluster=cluster,
-        template=shape.read_machine_template(obj),
+        template=shape.read_machine_template(read_at_contract_paths(obj, kind.field_paths)),
         version=normalize(metadata.text(obj, "spec", "version")),
         bootstrap=ObjectRef(kind.bootstrap_group, kind.bootstrap_kind, ""),
         bootstrap_spec=metadata.lookup(obj, "spec", "bootstrapConfigSpec"),

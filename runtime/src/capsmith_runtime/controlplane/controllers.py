@@ -8,6 +8,7 @@ from typing import Any
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.control_plane import is_control_plane
 from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES, CORE_MACHINES
+from capsmith_runtime.contract.field_paths import read_at_contract_paths
 from capsmith_runtime.controlplane.controller import ControlPlaneController
 from capsmith_runtime.controlplane.external_objects import ContractKinds, ExternalObjects
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
@@ -148,10 +149,12 @@ class ControlPlaneGroup(ControllerGroup):
     def _enqueue_users_of_template(self, obj: JSON) -> None:
         key = (metadata.namespace(obj), obj["kind"], metadata.name(obj))
         for name, informer in self._informers.items():
+            paths = self._controllers[name].kind.field_paths
             for control_plane in informer.items():
                 # No index: templates change rarely, and there are few control planes compared to
                 # Machines.
-                template = self._shape.read_machine_template(control_plane).infrastructure
+                at_contract_paths = read_at_contract_paths(control_plane, paths)
+                template = self._shape.read_machine_template(at_contract_paths).infrastructure
                 if (metadata.namespace(control_plane), template.kind, template.name) == key:
                     self._queues[name].add(key_of(control_plane))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from capsmith_runtime.contract.field_paths import FieldPaths
 from capsmith_runtime.controlplane.api import ControlPlaneReconciler
 from capsmith_runtime.reconcile.kinds import Kind
 
@@ -16,3 +17,5 @@ class ControlPlaneKind(Kind[ControlPlaneReconciler[Any]]):
 
     bootstrap_group: str
     bootstrap_kind: str
+    field_paths: FieldPaths = ()
+    """Fields of the contract that the CRD has at other paths."""

@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capsmith_runtime.contract.field_paths import (
+    FieldPaths,
+    read_at_contract_paths,
+    write_at_own_paths,
+)
 from capsmith_runtime.conversion.fields import AuthorFunctionError, Report, VersionFields
 from capsmith_runtime.conversion.shape import (
     Change,
@@ -154,10 +159,13 @@ class ConvertedKind:
     """The storage version, or empty if the author's fields are the same in all versions."""
     fields: Mapping[str, VersionFields] = field(default_factory=dict)
     """The versions whose fields differ from the hub's, with the differences."""
+    paths: Mapping[str, FieldPaths] = field(default_factory=dict)
+    """The versions that have fields of the contract at other paths, with these fields."""
 
     def shape(self, version: str) -> Shape:
         """Return a version's shape; two versions with the same shape differ only in apiVersion."""
-        return self.contracts[version], version if version in self.fields else ""
+        is_own = version in self.fields or version in self.paths
+        return self.contracts[version], version if is_own else ""
 
 
 class Converter:
@@ -289,17 +297,22 @@ class _ObjectConversion:
 
         If ``is_strict``, the author's function may reject the data on the way to the hub.
         """
-        fields, contracts = self.kind.fields, self.kind.contracts
+        fields, contracts, paths = self.kind.fields, self.kind.contracts, self.kind.paths
         result = data
-        if source in fields:
+        if source in fields or source in paths:
             result = copy_value(data)
+        if source in fields:
             report = None if is_strict else self.report
             fields[source].convert(result, to_hub=True, report=report)
+        if source in paths:
+            result = dict(read_at_contract_paths(result, paths[source]))
         if contracts[source] != contracts[target]:
             convert = convert_forward if contracts[target] == "v1beta2" else convert_backward
             result = convert(result, self.kind.changes, self.context)
         elif result is data:
             result = copy_value(data)
+        if target in paths:
+            result = dict(write_at_own_paths(result, paths[target]))
         if target in fields:
             fields[target].convert(result, to_hub=False, report=self.report)
         return result

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from capsmith_runtime.component import Component
+from capsmith_runtime.contract.field_paths import write_at_own_paths
 from capsmith_runtime.controlplane.annotations import Annotations
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
@@ -67,8 +68,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         }
         spec = {
             **self.manifests.sample_spec(self.kind.resource.kind),
-            **self._spec(replicas),
-            **changes,
+            **self._at_own_paths({**self._spec(replicas), **changes}),
         }
         self.api.add(
             {
@@ -105,7 +105,8 @@ class ControlPlaneEnvironment(TestEnvironment):
 
     def change(self, **spec: Any) -> None:
         """Change fields in the control plane's spec, as a user does."""
-        self.api.change(self.kind.resource.kind, CONTROL_PLANE, {"spec": spec})
+        own = self._at_own_paths(spec)
+        self.api.change(self.kind.resource.kind, CONTROL_PLANE, {"spec": own})
 
     def obj(self) -> JSON:
         """Return the control plane's current object; the test fails if it does not exist."""
@@ -140,6 +141,10 @@ class ControlPlaneEnvironment(TestEnvironment):
     def from_template(self, name: str) -> JSON:
         """Return a ``spec.machineTemplate`` that refers to this infrastructure template."""
         return self.machine_template(infrastructureRef=self._reference(name))
+
+    def _at_own_paths(self, spec: JSON) -> JSON:
+        """Return a spec with the contract's fields where the CRD has them."""
+        return dict(write_at_own_paths({"spec": spec}, self.kind.field_paths)["spec"])
 
     def _bootstrap_crd(self) -> JSON:
         """Return this repository's own CRD, or another provider's."""
