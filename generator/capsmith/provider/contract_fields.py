@@ -110,4 +110,4 @@ def _contract_fields(resource: Resource) -> Iterator[ContractFields]:
 
 def _is_otherwise(written: ContractFields) -> bool:
     fields = (*written.spec.values(), *written.status.values())
-    return bool(written.without or fields or written.metadata)
+    return bool(written.without or written.paths or fields or written.metadata)

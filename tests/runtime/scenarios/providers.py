@@ -27,13 +27,34 @@ def provider(example: str) -> ProviderUnderTest:
 
     The repository is generated once a process; the runtime is that of this checkout, not its copy.
     """
+    return _load(Example(example, EXAMPLES / example / "provider.yaml"), _make_folder())
+
+
+@cache
+def provider_of(name: str, text: str) -> ProviderUnderTest:
+    """Return the provider of a ``provider.yaml``, as its own conformance tests describe it.
+
+    The ``name`` must be unique among the tests.
+    """
+    root = _make_folder()
+    spec = root / name / "provider.yaml"
+    spec.parent.mkdir()
+    spec.write_text(text, encoding="utf-8")
+    return _load(Example(name, spec), root)
+
+
+def _make_folder() -> Path:
     root = Path(tempfile.mkdtemp(prefix="capsmith-scenarios-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
+    return root
+
+
+def _load(case: Example, root: Path) -> ProviderUnderTest:
     repository = root / "repository"
-    generated(Example(example, EXAMPLES / example / "provider.yaml"), repository)
+    generated(case, repository)
     sys.path.append(str(repository / "src"))
     # Its package ``tests`` has the name of this one: import it under another.
-    name = f"tests_of_{example.replace('-', '_')}"
+    name = f"tests_of_{case.name.replace('-', '_')}"
     location = repository / "tests"
     spec = importlib.util.spec_from_file_location(
         name, location / "__init__.py", submodule_search_locations=[str(location)]
