@@ -44,6 +44,20 @@ def test_a_control_plane_without_the_contract_s_reference_is_reported() -> None:
     assert ids == ["import-control-plane"]
 
 
+def test_a_reference_without_a_group_is_named() -> None:
+    """It does not identify a kind, so that `contractFields.paths` cannot describe it."""
+    names = {"kind": {"type": "string"}, "name": {"type": "string"}}
+    spec = {
+        "replicas": {"type": "integer", "format": "int32"},
+        "version": {"type": "string"},
+        "infrastructureTemplate": {"type": "object", "properties": names},
+    }
+    group = "controlplane.cluster.x-k8s.io"
+    plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
+    ((_, message),) = _found(plane)
+    assert "has no spec.machineTemplate (it has spec.infrastructureTemplate instead)" in message
+
+
 def test_a_control_plane_without_a_version_is_reported() -> None:
     group = "controlplane.cluster.x-k8s.io"
     spec = {"distributionVersion": {"type": "string"}}

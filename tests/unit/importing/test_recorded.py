@@ -27,28 +27,37 @@ _CASES: Final[dict[str, Any]] = yaml.safe_load(
 )
 _REPOSITORY = "https://github.com/acme/cluster-api-provider-acme"
 _PLANES = "controlplane.cluster.x-k8s.io"
+_STATUS: Final[dict[str, Any]] = {"ready": {"type": "boolean"}}
 
 
 def _fields(described: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return fields, and the names of those that are required."""
-    # Without a field in both versions, there would be nothing to convert.
     properties = {name.removesuffix("!"): schema for name, schema in described.items()}
-    properties["zone"] = {"type": "string"}
     return properties, [name[:-1] for name in described if name.endswith("!")]
 
 
 def _converted_kind(kind: str, case: dict[str, Any]) -> dict[str, Any]:
-    spec, required = _fields(case["hub"])
-    old, old_required = _fields(case["spoke"])
-    spoke = {"type": "object", "properties": old, "required": old_required}
-    version = {
+    # Without a field in both versions, there would be nothing to convert.
+    both = {"zone": {"type": "string"}}
+    spec, required = _fields(case["hub"] | both)
+    older = _older_version(case["spoke"] | both, {})
+    return crd(kind, spec=spec, around={"required": required}, versions=[older])
+
+
+def _older_version(spec: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
+    properties, required = _fields(spec)
+    parts: dict[str, Any] = {
+        "spec": {"type": "object", "properties": properties, "required": required}
+    }
+    if status:
+        parts["status"] = {"type": "object", "properties": status}
+    return {
         "name": "v1alpha1",
         "served": True,
         "storage": False,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spoke}}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": parts}},
         "subresources": {"status": {}},
     }
-    return crd(kind, spec=spec, around={"required": required}, versions=[version])
 
 
 def _converted_crds() -> list[dict[str, Any]]:
@@ -117,13 +126,38 @@ def test_the_generated_conversions_fail_where_import_says() -> None:
     assert failing == modules
 
 
+def _control_plane(kind: str, spec: dict[str, Any], **parts: Any) -> dict[str, Any]:
+    """Return the CRD of a control plane that follows contract v1beta1."""
+    properties, required = _fields(spec)
+    settings = {"spec": properties, "around": {"required": required}, "status": _STATUS}
+    plane = crd(kind, group=_PLANES, **settings, **parts)
+    labels = plane["metadata"]["labels"]
+    versions = (each["name"] for each in plane["spec"]["versions"])
+    labels["cluster.x-k8s.io/v1beta1"] = "_".join(sorted(versions))
+    del labels["cluster.x-k8s.io/v1beta2"]
+    return plane
+
+
+@pytest.mark.parametrize("kind", _CASES["movedFields"])
+def test_fields_at_another_path_come_back(kind: str, tmp_path: Path) -> None:
+    case = _CASES["movedFields"][kind]
+    older = [_older_version(case["spoke"], _STATUS)] if "spoke" in case else []
+    plane = _control_plane(kind, case["spec"], versions=older)
+    assert _report(tmp_path, plane) == ()
+    written = yaml.safe_load((tmp_path / "provider.yaml").read_text())["controlPlane"][kind]
+    place = written["versions"]["v1alpha1"] if older else written
+    assert place["contractFields"]["paths"] == case["paths"]
+    # The paths alone describe the fields: the author's types do not have them.
+    names = {path.split(".")[1] for path in case["paths"].values()}
+    assert names.isdisjoint(place.get("spec", {}))
+    (found,) = imported(plane).crds
+    assert [each for each in found.differences if each.field.startswith(".spec")] == []
+
+
 @pytest.mark.parametrize("kind", _CASES["controlPlanes"])
 def test_a_control_plane_that_lacks_a_field_is_named_before(kind: str, tmp_path: Path) -> None:
     case = _CASES["controlPlanes"][kind]
-    plane = crd(kind, group=_PLANES, spec=case["spec"], status={"ready": {"type": "boolean"}})
-    plane["metadata"]["labels"]["cluster.x-k8s.io/v1beta1"] = "v1beta1"
-    del plane["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"]
-    (found,) = _report(tmp_path, plane)
+    (found,) = _report(tmp_path, _control_plane(kind, case["spec"]))
     assert found.id == "import-control-plane"
     assert found.message.startswith(f"{kind}: the CRD has no {case['lacks']}")
     output = tmp_path / "provider.yaml"

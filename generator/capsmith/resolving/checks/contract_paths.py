@@ -90,7 +90,8 @@ class _Check(NamedTuple):
             if problem:
                 hint = "Write the path of a field that only `paths` declares."
                 there.add_error(_TAKEN, problem, hint, old)
-        self._check_template(reporter)
+        if movable.keys() & self.paths.keys():
+            self._check_template(reporter)
 
     def _check_template(self, reporter: PathReporter) -> None:
         names = {each.name for each in self.versions}
@@ -117,7 +118,7 @@ class _Check(NamedTuple):
             fields = {field.name: field for field in self._enabled_fields(contract)}
             is_here = old in list_movable_paths(fields.values())
             if is_here and name in fields and not _is_free(fields[name].schema, below):
-                return f"the contract {contract} has {quote(new)}, too"
+                return f"{quote(new)} clashes with a field of the contract {contract}"
         for other in self._list_others(old):
             if f"{other}.".startswith(f"{new}.") or f"{new}.".startswith(f"{other}."):
                 return f"{quote(other)} is the path of another field"
