@@ -138,7 +138,10 @@ def _is_reference(schema: Schema) -> bool:
 
 
 def _lacks_version(resource: Resource) -> bool:
-    return "version" not in resource.features or _VERSION in list_absent_fields(resource)
+    if "version" not in resource.features:
+        # A service may decide which version a managed control plane runs.
+        return MANAGED not in resource.features
+    return _VERSION in list_absent_fields(resource)
 
 
 def _list_id_limits(resource: Resource) -> str:

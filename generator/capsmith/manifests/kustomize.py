@@ -36,14 +36,20 @@ class Patch:
         if not self.target:
             target_name = text_of(self.document, "metadata", "name")
             return text_of(self.document, "kind") == manifest.kind and target_name in names
-        kind, name = text_of(self.target, "kind"), text_of(self.target, "name")
+        group, _, version = text_of(manifest.document, "apiVersion").rpartition("/")
+        values = {"group": {group}, "version": {version}, "kind": {manifest.kind}, "name": names}
+        if not set(self.target) <= set(values):
+            return False
         try:
             # kustomize matches targets with anchored regular expressions, whose syntax in Go may
             # differ from Python's.
-            named = not name or any(re.fullmatch(name, one) for one in names)
+            return all(
+                not text_of(self.target, key) or any(map(re.compile(pattern).fullmatch, known))
+                for key, known in values.items()
+                for pattern in [text_of(self.target, key)]
+            )
         except re.error:
             return False
-        return named and kind in {"", manifest.kind} and set(self.target) <= {"kind", "name"}
 
     def apply(self, manifest: Manifest) -> None:
         """Merge the patch into the manifest's document in place, but keep its API version, kind and

@@ -60,11 +60,21 @@ def test_a_reference_without_a_group_is_named() -> None:
 
 def test_a_control_plane_without_a_version_is_reported() -> None:
     group = "controlplane.cluster.x-k8s.io"
-    spec = {"distributionVersion": {"type": "string"}}
+    spec = {
+        "replicas": {"type": "integer", "format": "int32"},
+        "distributionVersion": {"type": "string"},
+    }
     plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
-    ((id_, message),) = _found(plane)
-    assert id_ == "import-control-plane"
-    assert "has no spec.version" in message
+    ids = [id_ for id_, message in _found(plane) if "has no spec.version" in message]
+    assert ids == ["import-control-plane"]
+
+
+def test_a_managed_control_plane_needs_no_version() -> None:
+    """As in NestedControlPlane of nested v0.1.0."""
+    group = "controlplane.cluster.x-k8s.io"
+    spec = {"etcd": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
+    assert _found(plane) == []
 
 
 def test_a_control_plane_without_any_reference_is_not_told_to_convert_one() -> None:

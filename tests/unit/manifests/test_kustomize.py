@@ -183,9 +183,24 @@ def test_patches_for_others_change_nothing() -> None:
     assert patched(patch='[{"op": "remove", "path": "/spec"}]').document == plain
 
 
-def test_patches_by_target() -> None:
-    deployment = patched(patch=PATCH, target={"kind": "Deployment", "name": "man.*"})
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"kind": "Deployment", "name": "man.*"},
+        {"group": "apps", "version": "v1", "kind": "Deployment|StatefulSet"},
+    ],
+)
+def test_patches_by_target(target: dict[str, str]) -> None:
+    deployment = patched(patch=PATCH, target=target)
     assert deployment.mapping("metadata", "labels")["own"] == "label"
+
+
+@pytest.mark.parametrize(
+    "target", [{"group": "batch"}, {"version": "v2"}, {"group": "app"}, {"labelSelector": "own"}]
+)
+def test_patches_by_another_target(target: dict[str, str]) -> None:
+    deployment = patched(patch=PATCH, target={"kind": "Deployment", **target})
+    assert deployment.document == by_kind(FILES)["Deployment"].document
 
 
 def test_patches_in_files() -> None:

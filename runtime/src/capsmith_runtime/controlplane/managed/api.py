@@ -35,7 +35,8 @@ class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
     cluster: Cluster
     """The Cluster that the control plane belongs to."""
     version: str
-    """The desired Kubernetes version, with the leading ``v``."""
+    """The desired Kubernetes version, with the leading ``v``; empty without the feature
+    ``version``."""
     control_plane_endpoint: Endpoint | None
     """The endpoint in the object's spec, set by the user or by an earlier reconcile."""
     initialized: bool
@@ -98,7 +99,10 @@ class ManagedControlPlaneState(State):
     endpoint: Endpoint
     """Address of the API server.  An endpoint that the user has set takes precedence."""
     version: str
-    """The running Kubernetes version; until it is the desired one, an upgrade is in progress."""
+    """The running Kubernetes version; until it is the desired one, an upgrade is in progress.
+
+    It may be empty if the kind does not have the feature ``version``, so that the service decides.
+    """
     kubeconfig: str | bytes | ClusterCredentials = field(repr=False)
     """Self-contained kubeconfig, without file paths, programs or plugins.
 
@@ -108,7 +112,8 @@ class ManagedControlPlaneState(State):
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
-        sort_key(normalize(self.version))
+        if self.version:
+            sort_key(normalize(self.version))
         for condition in self.conditions:
             if condition.type in RESERVED:
                 raise ValueError(f"condition {condition.type} is written for you")

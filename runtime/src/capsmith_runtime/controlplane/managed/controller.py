@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
@@ -43,6 +43,8 @@ from capsmith_runtime.reconcile.runner import ReconcileRunner
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
 from capsmith_runtime.workload import kubeconfig
 
+_VERSION: Final = "version"
+"""Feature of kinds whose objects have ``spec.version``."""
 ManagedControlPlaneKind = Kind[ManagedControlPlaneReconciler[Any]]
 
 
@@ -120,11 +122,12 @@ class ManagedControlPlaneController:
             return Result()
         if isinstance(credentials, Waiting):
             return await self._reporter.report_wait(patcher, credentials)
+        version = metadata.text(patcher.obj, "spec", "version")
         scope = ManagedControlPlaneScope(
             **self._author.scope_fields(patcher.obj),
             spec=spec,
             cluster=cluster,
-            version=normalize(metadata.text(patcher.obj, "spec", "version")),
+            version=normalize(version) if version else "",
             control_plane_endpoint=read_endpoint(patcher.obj),
             initialized=self._shape.is_initialized(patcher.obj),
             credentials=credentials,
@@ -142,12 +145,15 @@ class ManagedControlPlaneController:
 
         See CP-02 and CP-22.
         """
+        if not state.version and _VERSION in self.kind.features:
+            message = "the state has no version"
+            await self._reporter.refuse(patcher, constants.REASON_INVALID_RESULT, message)
         spec = add_endpoint(patcher.obj, state.endpoint, self.kind.features)
         await patcher.write_spec(spec, state.conditions)
         report = await self._reconcile_kubeconfig(patcher, cluster, state)
         facts = ControlPlaneFacts(
             initialized=True,
-            versions=((normalize(state.version), 0),),
+            versions=((normalize(state.version), 0),) if state.version else (),
             externally_managed=True,
             extra=encode_status(state.status),
         )

@@ -44,6 +44,9 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         super().__init__(provider, component, core_version)
         self.kind = kind
         self.hosting = hosting
+        self.has_version = "version" in kind.features
+        self.version = VERSION if self.has_version else ""
+        """The version of new control planes, which is empty if the service decides."""
         if CREDENTIALS_FEATURE in kind.features:
             kinds = find_identity_kinds(component)
             add_identities(self.api, self.manifests, kinds, component.namespace)
@@ -107,7 +110,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
                 },
                 "spec": {
                     **self.manifests.sample_spec(self.kind.resource.kind),
-                    "version": version,
+                    **({"version": version} if self.has_version else {}),
                     **changes,
                 },
             }

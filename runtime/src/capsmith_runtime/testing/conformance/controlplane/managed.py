@@ -49,17 +49,17 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         assert obj["metadata"]["finalizers"] == [env.kind.finalizer]
         if env.has_field(obj, "status", _EXTERNAL):
             assert status[_EXTERNAL] is True
-        assert status["version"] == VERSION
+        assert status.get("version", "") == env.version
         assert env.says("Available", "True")
         if env.contract == "v1beta1":
             assert status["ready"] is True
             assert env.says("Ready", "True")
         else:
-            if env.has_field(obj, "status", "versions"):
+            if env.version and env.has_field(obj, "status", "versions"):
                 assert status["versions"] == [{"version": VERSION}]
             assert env.says("RollingOut", "False")
             assert env.says("Deleting", "False")
-        assert list(env.hosting.control_planes().values()) == [VERSION]
+        assert list(env.hosting.control_planes().values()) == [env.version]
 
     @scenario
     async def test_the_kubeconfig_is_where_core_looks_for_it(
@@ -154,6 +154,8 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
         Proves: CP-08, CP-09, CP-10.
         """
+        if not env.has_version:
+            pytest.skip("the CRD has no version: the service decides which one it runs")
         await env.running()
         # Users may leave out the "v".
         env.api.change(
@@ -201,10 +203,11 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         env.api.change("Cluster", CLUSTER, {"spec": {"paused": True}})
         await env.eventually("it says so", lambda: env.says("Paused", "True"))
         await env.quiet()
-        env.api.change(kind, CONTROL_PLANE, {"spec": {"version": LATER}})
+        if env.has_version:
+            env.api.change(kind, CONTROL_PLANE, {"spec": {"version": LATER}})
         env.api.remove(kind, CONTROL_PLANE)
         await env.quiet()
-        assert list(env.hosting.control_planes().values()) == [VERSION]
+        assert list(env.hosting.control_planes().values()) == [env.version]
         assert env.obj()["metadata"]["finalizers"]
 
         env.api.change("Cluster", CLUSTER, {"spec": {"paused": False}})
