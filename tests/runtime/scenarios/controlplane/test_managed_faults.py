@@ -93,6 +93,21 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
         assert env.api.find("Secret", KUBECONFIG) is None
 
     @scenario
+    async def test_a_state_without_a_version_is_refused(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """The kind has a version, so that users must see which one runs.
+
+        Proves: CP-09, CP-10.
+        """
+        await scripted(env, answer(version=""))
+        await env.eventually(
+            "it says so", lambda: env.says("Available", "Unknown", "InvalidResult")
+        )
+        assert "no version" in env.condition("Available")["message"]
+        assert not env.initialized()
+
+    @scenario
     async def test_an_upgrade_takes_its_time(self, env: ManagedControlPlaneEnvironment) -> None:
         """Proves: CP-10, CP-26."""
         script = await scripted(env, answer())
