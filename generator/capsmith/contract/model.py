@@ -267,11 +267,7 @@ class ContractField(NamedTuple):
     origin: FieldOrigin = FieldOrigin.CONTRACT
     own: tuple[str, ...] = ()
     """Properties that capsmith adds to a field defined by the contract."""
-    movable: tuple[str, ...] = ()
-    """Paths below the field, such as ``infrastructureRef``, that a CRD may have elsewhere in spec.
-
-    Only the manager needs them; core reads and writes them for ClusterClasses alone.
-    """
+    movable: tuple[str, ...] = ()  # paths below it that core needs only for ClusterClasses
 
 
 class ContractValidation(NamedTuple):

@@ -112,11 +112,11 @@ def _skeleton(
 ) -> tuple[dict[str, kinds.Entry], Crds]:
     """Return the kinds' entries without the author's fields, and the CRDs generated from them."""
     shapes = {each.crd.kind: kinds.list_shapes(each.role, followed) for each in sources}
+    moved = {each.crd.kind: describe_field_paths(each, shapes[each.crd.kind]) for each in sources}
     base = {
-        each.crd.kind: kinds.make_first_entry(each, shapes[each.crd.kind])
+        each.crd.kind: kinds.make_first_entry(each, shapes[each.crd.kind], moved[each.crd.kind])
         | kinds.describe_versions(each.crd, head.versions)
         | kinds.describe_place(each, head, SECTION_TYPES[each.section].group)
-        | describe_field_paths(each, shapes[each.crd.kind])
         for each in sources
     }
     # Start with default features only, because differences from these must be written.
@@ -125,15 +125,10 @@ def _skeleton(
     machines = [source.crd.kind for source in sources if source.role == "InfraMachine"]
     has_identities = any(source.role == IDENTITY for source in sources)
     for source in sources:
-        entry = base[source.crd.kind]
-        there = kinds.detect_features(source, shapes[source.crd.kind])
-        if entry.keys() & {"contractFields", "versions"}:
-            there[MACHINES] = True  # only its fields can be elsewhere
-        switched = {
-            feature: is_on
-            for feature, is_on in sorted(there.items())
-            if is_on != (feature in usual.get(source.crd.kind, ()))
-        }
+        entry, kind = base[source.crd.kind], source.crd.kind
+        there = kinds.detect_features(source, shapes[kind], moved[kind])
+        on = usual.get(kind, ())
+        switched = {name: is_on for name, is_on in sorted(there.items()) if is_on != (name in on)}
         if has_identities and source.refers_to_identity:
             switched["credentials"] = True
         if switched:

@@ -13,7 +13,7 @@ from capsmith.importing.source import RESOURCE, SourceCrd
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
 from capsmith.provider.contract_fields import complete_schema
-from capsmith.provider.described_kinds import MANAGED
+from capsmith.provider.described_kinds import MACHINES, MANAGED
 from capsmith.provider.naming import pluralise
 
 Reserved = Mapping[str, frozenset[str]]
@@ -39,10 +39,13 @@ Shapes = list[tuple[str, TypeShape, TypeShape | None]]
 template."""
 
 
-def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
-    """Return an entry with a kind's role, and the settings that determine default features."""
-    entry: Entry = {"implements": source.role}
-    if detect_features(source, shapes).get(MANAGED):
+def make_first_entry(source: SourceCrd, shapes: Shapes, moved: Entry) -> Entry:
+    """Return an entry with a kind's role, and the settings that determine default features.
+
+    ``moved`` has the contract's fields at other paths; it is part of the entry.
+    """
+    entry: Entry = {"implements": source.role, **moved}
+    if detect_features(source, shapes, moved).get(MANAGED):
         entry["features"] = {MANAGED: True}
     if source.role in _TEMPLATE_OPTIONAL and source.template is None:
         entry["template"] = False
@@ -67,7 +70,7 @@ def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entr
     return found
 
 
-def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
+def detect_features(source: SourceCrd, shapes: Shapes, moved: Entry) -> dict[str, bool]:
     """Return whether the CRDs have each of the contract's optional features.
 
     They have a feature if they have any of its fields.  Some features also need all their required
@@ -98,9 +101,11 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
     # Without a field that the feature requires, or with one that the manager cannot fill in, these
     # are other fields with the same names.
     found |= dict.fromkeys(lacking, False)
+    if moved:
+        found[MACHINES] = True  # only fields of this feature can be at other paths
     if source.role == "ControlPlane" and not (found.get("replicas") or _names_machines(source)):
-        found["machines"] = False
-    if source.role == "ControlPlane" and not (found.get("machines") or found.get("replicas")):
+        found[MACHINES] = False
+    if source.role == "ControlPlane" and not (found.get(MACHINES) or found.get("replicas")):
         # Without replicas and a template for Machines, there are no Machines.
         found[MANAGED] = True
     return found

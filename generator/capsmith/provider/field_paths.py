@@ -67,7 +67,7 @@ class _Cut(NamedTuple):
     is_required: bool
     """Whether each value must have the property."""
     was_last: bool
-    """Whether the schema requires no property any more, but did before."""
+    """Whether the schema required only this property."""
 
 
 def _cut(schema: Schema, steps: Sequence[str]) -> _Cut:
