@@ -88,5 +88,5 @@ def _is_reference(schema: Any, wanted: Mapping[str, Any]) -> bool:
 
     The property with the group depends on the contract.
     """
-    needed = {"kind", "name"} | (_GROUPS & wanted["properties"].keys())
-    return needed <= mapping_of(schema, "properties").keys()
+    needed = {"kind", "name"} | (_GROUPS & set(wanted["properties"]))
+    return needed <= set(mapping_of(schema, "properties"))
