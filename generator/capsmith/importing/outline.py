@@ -153,15 +153,22 @@ def decide_outline(
 def _contracts(
     sources: Sequence[SourceCrd], series: Mapping[str, str], contracts: Mapping[str, Contract]
 ) -> tuple[str, ...]:
-    """Return the contracts that any served version follows, newest first."""
-    served = {
-        contract
+    """Return the contracts that any served version follows, newest first.
+
+    The newest is left out if only some of the kinds follow it: a manager could not run the others.
+    """
+    by_kind = [
+        {_contract(source, each, contracts) for each in source.crd.versions if each.served} - {""}
         for source in sources
-        for version in source.crd.versions
-        if version.served
-        for contract in [_contract(source, version, contracts)]
-        if contract
-    }
+    ]
+    served = set[str]().union(*by_kind)
+    own = [
+        found
+        for source, found in zip(sources, by_kind, strict=True)
+        if source.role not in (RESOURCE, IDENTITY)
+    ]
+    if len(served) > 1 and any(found and max(served) not in found for found in own):
+        served -= {max(served)}
     if not served and series:
         served = {series[max(series, key=rank_series)]}
     elif not served:
@@ -212,8 +219,8 @@ def _versions(
             stored[version.name] += weight * version.storage
             warning = _deprecation(source, version.name)
             deprecated.setdefault(version.name, Counter())[warning] += weight
-            found = _contract(source, version, contracts)
-            contract.setdefault(version.name, Counter())[found] += bool(found)
+            found = {_contract(source, version, contracts)} & set(followed)
+            contract.setdefault(version.name, Counter()).update(found)
     storage = max(stored, key=lambda name: (stored[name], rank_api_version(name)), default="")
     return tuple(
         Version(

@@ -112,3 +112,14 @@ def test_sections_that_share_a_group_are_one_component() -> None:
     assert found["components"] == {"infrastructure": ["infrastructure", "controlPlane"]}
     apart = [*provider(), crd("AcmeControlPlane", spec=plane, group=_CONTROL_PLANE)]
     assert "components" not in yaml.safe_load(imported(*apart).text)
+
+
+def test_a_contract_that_only_some_kinds_follow_is_left_out() -> None:
+    """As in ibmcloud v0.14.0, of which only some kinds follow the newest contract."""
+    crds = provider()
+    for made in crds[2:]:
+        labels = made["metadata"]["labels"]
+        labels["cluster.x-k8s.io/v1beta1"] = labels.pop("cluster.x-k8s.io/v1beta2")
+    data = yaml.safe_load(imported(*crds).text)
+    assert data["contracts"] == ["v1beta1"]
+    assert data["apiVersions"] == ["v1beta1"]
