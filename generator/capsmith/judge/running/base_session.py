@@ -211,6 +211,12 @@ class BaseSession:
             raise Violated("it was deleted", self.subject(kind, name))
         return obj
 
+    def list_existing(self, kind: str) -> list[JSON]:
+        """Return the latest recorded states of a kind's existing objects, sorted by name."""
+        # An object may be deleted after the names were read.
+        found = (self.history.latest(kind, name) for name in self.history.names(kind))
+        return [obj for obj in found if obj is not None]
+
     def subject(self, kind: str, name: str) -> str:
         """Return an object's name for reports, such as ``AcmeMachine conformance-1/main-0``."""
         return f"{kind} {self.namespace}/{name}"

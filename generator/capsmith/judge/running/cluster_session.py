@@ -119,13 +119,14 @@ class ClusterSession(Session):
 
     def members(self) -> list[JSON]:
         """Return the control plane's Machines."""
-        return [each for each in self._machines() if CONTROL_PLANE in each["metadata"]["labels"]]
+        machines = self.list_existing("Machine")
+        return [each for each in machines if CONTROL_PLANE in each["metadata"]["labels"]]
 
     def configs(self) -> list[tuple[JSON, JSON]]:
         """Return (Machine, bootstrap configuration) for each Machine that has a configuration."""
         self.ensure_whole_cluster()
         found = []
-        for machine in self._machines():
+        for machine in self.list_existing("Machine"):
             reference = machine["spec"]["bootstrap"].get("configRef") or {}
             if reference.get("kind") == self.config_kind:
                 self._wait_reported(reference["name"])
@@ -157,14 +158,11 @@ class ClusterSession(Session):
         found = (each for each in self.documents if self.roles.get(each["kind"]) == role)
         return next(found, None)
 
-    def _machines(self) -> list[JSON]:
-        return [self.latest("Machine", name) for name in self.history.names("Machine")]
-
     def _has_machines(self, cluster: JSON) -> bool:
-        machines = [self.history.latest("Machine", each) for each in self.history.names("Machine")]
+        machines = self.list_existing("Machine")
         # The number matters too, because Machines that core has not created yet are not in the
         # history.
-        data = [each["spec"]["bootstrap"].get("dataSecretName") for each in machines if each]
+        data = [each["spec"]["bootstrap"].get("dataSecretName") for each in machines]
         return len(data) >= self.machines and all(data)
 
     def _create_ownerless(self) -> None:

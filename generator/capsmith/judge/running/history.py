@@ -149,8 +149,9 @@ class History:
                 # After a watch that ends normally, the next one continues from the last version, so
                 # no state is missed.
                 version = self._watch(kind, version)
-            except (ApiError, OSError, HTTPException, ValueError, AttributeError):
-                # The server is restarting, or the version has expired: read everything again.
+            except (ApiError, OSError, HTTPException, ValueError, AttributeError, LookupError):
+                # The server is restarting, does not list the kind yet, or the version has expired:
+                # read everything again.
                 version = ""
                 self._ended.wait(_RETRY_SECONDS)
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet, Server
 from capsmith.clusters.lab.simulated.pods import SimulatedPods, find_node, is_selected
+from capsmith.clusters.processes.kube import ApiError
 from tests.unit.judge.running.memory import NAMESPACE, Memory, MemoryClient
 
 JSON = dict[str, Any]
@@ -27,6 +29,16 @@ class Controllers:
 
     def stop(self) -> None:
         self.running = False
+
+
+class Cloud:
+    """The servers that the test specifies."""
+
+    def __init__(self, *found: Server) -> None:
+        self.found = list(found)
+
+    def servers(self, cluster: str | None = None) -> list[Server]:
+        return self.found
 
 
 class PodClient(MemoryClient):
@@ -50,6 +62,17 @@ class PodClient(MemoryClient):
             pod["spec"]["nodeName"] = arguments["body"]["target"]["name"]
             return self.memory.write(pod)
         return super().request(method, path.removesuffix("/status"), **arguments)
+
+
+class RefusingClient(PodClient):
+    """Its server can fail to delete anything."""
+
+    refuses_deletions = False
+
+    def request(self, method: str, path: str, **arguments: Any) -> JSON:
+        if method == "DELETE" and self.refuses_deletions:
+            raise ApiError(method, path, 500, "unavailable")
+        return super().request(method, path, **arguments)
 
 
 def pod(name: str = "a", *, on: str = "", **spec: Any) -> JSON:
@@ -155,3 +178,27 @@ def test_an_evicted_pod_keeps_its_condition_and_ends(tmp_path: Path) -> None:
     assert found is not None
     status = {"phase": "Succeeded", "conditions": [{"type": "DisruptionTarget"}]}
     assert found["status"] == status
+
+
+def test_only_the_pods_of_deleted_servers_are_deleted(tmp_path: Path) -> None:
+    """A Pod that has no Node yet, such as that of an add-on, waits for one."""
+    client, cloud = PodClient(Memory()), Cloud(Server("1", "n1", "box://1", "demo", None))
+    kubelet = KubeadmKubelet(client, cloud, "demo", tmp_path / "log")
+    for name, on in (("waits", ""), ("runs", "n1"), ("remains", "n2")):
+        client.memory.write(pod(name, on=on))
+    kubelet.tick()
+    assert [each["metadata"]["name"] for each in client.memory.all("Pod")] == ["waits", "runs"]
+
+
+def test_a_node_is_deleted_after_a_request_failed(tmp_path: Path) -> None:
+    client, cloud = RefusingClient(Memory()), Cloud(Server("1", "n1", "box://1", "demo", None))
+    kubelet = KubeadmKubelet(client, cloud, "demo", tmp_path / "log")
+    kubelet.tick()
+    assert len(client.memory.all("Node")) == 1
+    cloud.found.clear()
+    client.refuses_deletions = True
+    with pytest.raises(ApiError):
+        kubelet.tick()
+    client.refuses_deletions = False
+    kubelet.tick()
+    assert client.memory.all("Node") == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import Queue
 
-from capsmith.clusters.processes.kube import JSON, ApiError
+from capsmith.clusters.processes.kube import JSON, ApiError, ServedKind
 from capsmith.judge.running.history import History, WatchedKind
 from tests.unit.judge.running.memory import NAMESPACE, Memory, MemoryClient
 
@@ -25,8 +25,16 @@ class WatchedClient(MemoryClient):
 
     def __init__(self) -> None:
         super().__init__(Memory())
+        self.is_kind_listed = True
+        self.refused = threading.Event()
         self.events: Queue[JSON | Exception | None] = Queue()
         self.started = threading.Semaphore(0)
+
+    def resolve(self, api_version: str, kind: str) -> ServedKind:
+        if not self.is_kind_listed:
+            self.refused.set()
+            raise LookupError(f"{api_version} has no kind {kind}")
+        return super().resolve(api_version, kind)
 
     def watch(
         self, api_version: str, kind: str, namespace: str | None, resource_version: str
@@ -92,6 +100,17 @@ def test_a_connection_that_ends_is_made_again() -> None:
         assert client.started.acquire(timeout=_SECONDS)
         client.events.put({"type": "ADDED", "object": box("one", 1)})
         assert history.wait(lambda: history.latest("Box", "one") is not None, _SECONDS)
+
+
+def test_a_kind_that_the_server_does_not_list_yet_is_recorded_later() -> None:
+    """An API version is listed before the kinds of all its custom resource definitions are."""
+    client = WatchedClient()
+    client.is_kind_listed = False
+    with recording(client) as history:
+        assert client.refused.wait(_SECONDS)
+        client.memory.write(box("one"))
+        client.is_kind_listed = True
+        assert history.wait(lambda: history.names("Box") == ["one"], _SECONDS)
 
 
 def test_the_wait_ends_without_the_state() -> None:

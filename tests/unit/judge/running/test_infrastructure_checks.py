@@ -10,10 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from capsmith.judge.running.checks import INFRASTRUCTURE
+from capsmith.judge.running.checks.restart_and_move import _leave_only_main
 from capsmith.judge.running.checks.shared import ensure_main_cluster, wait_for_condition
 from capsmith.judge.running.model import Skipped, Violated
 from tests.unit.judge.running.infrastructure import open_session
-from tests.unit.judge.running.memory import condition
+from tests.unit.judge.running.memory import MemoryClient, condition
 
 CHECKS = {check.name: check for check in INFRASTRUCTURE}
 WITHOUT_POOLS = [name for name in CHECKS if not name.startswith("pool-")]
@@ -163,6 +164,25 @@ def test_a_condition_may_become_true_after_the_object_is_provisioned(
         wait_for_condition(session, cluster, "Available", "True")
     monkeypatch.setattr(session.history, "wait", become_available)
     assert wait_for_condition(session, cluster, "Available", "True")["status"] == "True"
+
+
+def test_machines_that_others_delete_before_the_move_are_no_fault() -> None:
+    """Core is still deleting those of a MachineDeployment while the check deletes the others."""
+    session = open_session()
+    CHECKS["machine-provisioned"].run(session)
+    session.create_machine("main", "other-1")
+    session.create_machine("main", "other-2")
+    client = session.client
+    assert isinstance(client, MemoryClient)
+
+    def delete_second() -> None:
+        first, second = (client.memory.find("Machine", f"other-{n}") for n in (1, 2))
+        if first is None and second is not None:
+            client.delete(second)
+
+    client.memory.controllers.append(delete_second)
+    _leave_only_main(session)
+    assert session.history.names("Machine") == ["main-0"]
 
 
 def test_nothing_is_left() -> None:

@@ -235,6 +235,20 @@ def test_reports_that_arrive_after_their_copy_in_the_machine(
     CHECKS[name].run(session)
 
 
+def test_a_machine_that_is_deleted_after_the_names_were_read_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, _ = open_session()
+    session.ensure_whole_cluster()
+    (member,) = session.members()
+    history = session.history
+    assert isinstance(history, DirectHistory)
+    names = history.names("Machine")
+    history.record("Machine", member, True)
+    monkeypatch.setattr(history, "names", lambda kind: names)
+    assert session.members() == []
+
+
 def test_a_control_plane_that_is_initialized_no_longer_is_found() -> None:
     session, memory = open_session(reacts=False)
     control_plane = memory.find("BoxControlPlane", "control")

@@ -100,7 +100,9 @@ class Kubelet:
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core ignores Nodes while a Cluster is being deleted, so the cloud must delete them.
-            self._client.delete(self._registered.pop(gone).node)
+            self._client.delete(self._registered[gone].node)
+            # Only now, so that the next tick deletes the Node if this request failed.
+            del self._registered[gone]
         new = sorted(servers.keys() - self._registered.keys())
         nodes = {id: self.node(servers[id]) for id in new}
         ids = {node["metadata"]["name"]: id for id, node in nodes.items()}
@@ -183,7 +185,8 @@ class KubeadmKubelet(Kubelet):
         super().tick()
         names = {server.name for server in self._cloud.servers(self._cluster)}
         for pod in self._client.list("v1", "Pod", _NAMESPACE):
-            if pod["spec"]["nodeName"] not in names:
+            # A Pod without a node has not been scheduled yet.
+            if pod["spec"].get("nodeName", "") not in {"", *names}:
                 self._client.delete(pod)
 
     def node(self, server: Server) -> JSON:

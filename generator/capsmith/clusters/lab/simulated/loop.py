@@ -50,7 +50,7 @@ class Changes:
         while not self._ended.is_set():
             try:
                 self._watch(kind)
-            except (ApiError, OSError, HTTPException, ValueError, AttributeError):
+            except (ApiError, OSError, HTTPException, ValueError, AttributeError, LookupError):
                 # The server is restarting, or does not serve the kind at the moment.
                 self._ended.wait(_RETRY_SECONDS)
 

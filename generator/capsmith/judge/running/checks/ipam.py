@@ -222,8 +222,8 @@ def _unique(session: IpamSession, kind: str) -> None:
     session.create_claim(claim_name("second", kind), kind)
     session.wait_allocated(claim_name("second", kind))
     taken: dict[tuple[str, str], str] = {}
-    for name in session.history.names(ADDRESS):
-        spec = session.latest(ADDRESS, name)["spec"]
+    for obj in session.list_existing(ADDRESS):
+        name, spec = obj["metadata"]["name"], obj["spec"]
         key = (spec["poolRef"]["kind"], spec["address"])
         if taken.setdefault(key, name) != name:
             message = f"{spec['address']} is also the address of {taken[key]}"
@@ -305,9 +305,8 @@ def _in_use(session: IpamSession, kind: str) -> None:
     if not session.stays(kept):
         message = "it was deleted while its addresses were in use"
         raise Violated(message, session.subject(kind, name), "metadata.finalizers")
-    for each in session.history.names(CLAIM):
-        claim = session.history.latest(CLAIM, each)
-        if claim is not None and claim["spec"]["poolRef"]["kind"] == kind:
+    for claim in session.list_existing(CLAIM):
+        if claim["spec"]["poolRef"]["kind"] == kind:
             session.client.delete(claim)
     what = "all its addresses are released, but it still exists"
     session.wait_deleted(kind, name, what)

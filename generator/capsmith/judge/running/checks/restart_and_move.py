@@ -83,23 +83,30 @@ def _move(session: Session) -> None:
     _delete_there(session, target)
 
 
+_NOT_DELETED = "it was not deleted before the move"
+
+
 def _leave_only_main(session: Session) -> None:
     """Delete all other Clusters and Machines, because clusterctl only moves complete ones."""
     resume_all(session, session.client)
     _delete_deployments(session)
     cluster_kind, machine_kind = session.objects.cluster_kind, session.objects.machine_kind
     for kind, kept in (("Machine", FIRST), ("Cluster", MAIN)):
-        names = [name for name in session.history.names(kind) if name != kept]
-        for name in names:
-            session.client.delete(session.latest(kind, name))
-        for name in names:
-            session.wait_deleted(kind, name, "it was not deleted before the move")
+        others = _list_others(session, kind, kept)
+        for obj in others:
+            session.client.delete(obj)
+        for obj in others:
+            session.wait_deleted(kind, obj["metadata"]["name"], _NOT_DELETED)
     pools = [(kind, "") for kind in session.objects.pool_kinds]
     for kind, kept in (*pools, (machine_kind, FIRST), (cluster_kind, MAIN)):
-        for name in session.history.names(kind):
-            if name != kept:
-                session.client.delete(session.latest(kind, name))
-                session.wait_deleted(kind, name, "it was not deleted before the move")
+        for obj in _list_others(session, kind, kept):
+            session.client.delete(obj)
+            session.wait_deleted(kind, obj["metadata"]["name"], _NOT_DELETED)
+
+
+def _list_others(session: Session, kind: str, kept: str) -> list[JSON]:
+    # The states are read before the first deletion, which can cause that of others.
+    return [obj for obj in session.list_existing(kind) if obj["metadata"]["name"] != kept]
 
 
 def _delete_deployments(session: Session) -> None:

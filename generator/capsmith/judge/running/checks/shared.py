@@ -35,8 +35,9 @@ def register_nodes(session: Session) -> None:
     in time.
     """
     kind = session.objects.machine_kind
-    names = [name for name in session.history.names(kind) if _has_machine(session, name)]
-    nodes = [make_node(name, provider_id(session.latest(kind, name))) for name in names]
+    objs = {obj["metadata"]["name"]: obj for obj in session.list_existing(kind)}
+    names = [name for name, obj in objs.items() if provider_id(obj) and _is_alive(session, name)]
+    nodes = [make_node(name, provider_id(objs[name])) for name in names]
     for each in nodes:
         register_node(session.client, each)
     deadline = time.monotonic() + session.timing.patience
@@ -52,11 +53,9 @@ def register_nodes(session: Session) -> None:
         session.history.wait(lambda: _have_nodes(session, missing), _HEARTBEAT_SECONDS)
 
 
-def _has_machine(session: Session, name: str) -> bool:
+def _is_alive(session: Session, name: str) -> bool:
     machine = session.history.latest("Machine", name)
-    obj = session.history.latest(session.objects.machine_kind, name)
-    alive = machine is not None and "deletionTimestamp" not in machine["metadata"]
-    return alive and obj is not None and bool(provider_id(obj))
+    return machine is not None and "deletionTimestamp" not in machine["metadata"]
 
 
 def _has_node(session: Session, name: str) -> bool:
