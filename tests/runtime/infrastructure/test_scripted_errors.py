@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.contract.versions import STATUS_WRITERS
+from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.infrastructure import (
     Condition,
+    DecodingError,
     InfraClusterScope,
     InfraClusterState,
     ReconcileError,
     TerminalError,
     Waiting,
 )
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.reconcile import author_step
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
@@ -61,6 +65,35 @@ class TestErrorsWithReason(ScriptedMachines):
         failures = [each for each in caplog.records if each.getMessage() == "reconcile failed"]
         assert {each.levelno for each in failures} == {logging.WARNING}
         assert not any(each.exc_info for each in failures)
+
+    @scenario
+    async def test_an_invalid_spec_is_reported_after_writes_failed(
+        self, env: InfrastructureEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nothing changes the object again, so a failed write has to be repeated soon.
+
+        Proves: ST-06.
+        """
+        kind = env.machine_kind.resource.kind
+        failures: list[str] = []
+
+        def fail(verb: str, of: str, body: JSON) -> None:
+            if (verb, of) == ("patch_status", kind):
+                failures.append(verb)
+                raise create_api_error(503, "ServiceUnavailable", "overloaded")
+
+        def refuse(cls: object, value: object, path: str) -> object:
+            raise DecodingError(path, "a size", value)
+
+        cluster = await env.running_cluster()
+        monkeypatch.setattr(author_step, "decode", refuse)
+        env.api.fault = fail
+        key = env.core.add_machine(cluster)
+        await env.eventually("a write has failed", lambda: failures)
+        await env.quiet()
+        env.api.fault = None
+        expected = ("False", "InvalidSpec")
+        await env.eventually("reported", lambda: ready_condition(env, key) == expected)
 
     @scenario
     async def test_a_terminal_error_is_not_retried(

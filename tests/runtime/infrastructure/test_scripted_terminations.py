@@ -12,7 +12,7 @@ from capsmith_runtime.infrastructure.terminations import (
     MachineGroup,
     TerminationTracker,
 )
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from tests.runtime.infrastructure import scripted_provider
@@ -114,6 +114,27 @@ class TestTerminatedResults(ScriptedMachines):
         await asyncio.sleep(100)
         assert len(script.calls) == calls + 1
         assert ready_condition(env, key) == ("False", "ServerNotFound")
+
+    @scenario
+    async def test_a_conflict_with_a_write_of_core_delays_it_only_briefly(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """The machine must not count as a second one of a cluster that may lose only one."""
+        normal(UP, TERMINATED)
+        key = await add_machine(env)
+        kind = env.machine_kind.resource.kind
+        conflicts: list[str] = []
+
+        def write_labels_first(verb: str, of: str, body: JSON) -> None:
+            if (verb, of) == ("patch_status", kind) and "ServerNotFound" in str(body):
+                if not conflicts:
+                    env.api.change(kind, key, {"metadata": {"labels": {"of-core": "x"}}})
+                conflicts.append(verb)
+
+        env.api.fault = write_labels_first
+        expected = ("False", "ServerNotFound")
+        await env.eventually("reported", lambda: ready_condition(env, key) == expected)
+        assert len(conflicts) == 2
 
 
 class TestMassTerminations(ScriptedMachines):

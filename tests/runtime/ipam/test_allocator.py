@@ -56,6 +56,22 @@ def test_the_holder_of_a_pool_writes_once_for_each_batch() -> None:
     _run(scenario)
 
 
+def test_a_claim_with_an_address_no_longer_waits_for_one() -> None:
+    """Its place in the line would cost the next claim its turn."""
+
+    async def scenario(env: AllocatorEnvironment) -> None:
+        for name in "ab":
+            await env.reserve(env.claim(name))
+        waiting = env.claim("c")
+        assert await env.reserve(waiting) == "PoolExhausted"
+        assert list(env.usage.waiting_claims) == [waiting.claim]
+        env.usage.open(AddressRanges.of(["10.0.0.1-10.0.0.3"], 24))
+        assert await env.reserve(waiting) == "10.0.0.3"
+        assert not env.usage.waiting_claims
+
+    _run(scenario)
+
+
 def test_counts_that_the_crd_lacks_are_not_written_again() -> None:
     async def scenario(env: AllocatorEnvironment) -> None:
         env.pools.resource = replace(POOL_TYPE, absent_fields=("status.addresses",))

@@ -32,9 +32,13 @@ class Watching(SessionFactory[str]):
         self.events: list[str] = []
         self.began: list[float] = []
         self.errors: list[Exception | None] = []
+        self.refusals = 0
         self.loop = asyncio.get_running_loop()
 
     def open(self, credentials: Credentials) -> str:
+        if self.refusals:
+            self.refusals -= 1
+            raise RuntimeError("connection refused")
         return credentials["token"]
 
     def close(self, session: str) -> None:
@@ -125,6 +129,54 @@ def test_a_session_that_a_watch_finds_expired_is_opened_again() -> None:
         assert pool._sessions["acme"] is not first
         assert factory.events == ["end old", "close old"]
         assert len(factory.began) == 3
+
+    _run(test)
+
+
+@pytest.mark.parametrize("seconds", [1, SHORT_LIFE_SECONDS])
+def test_an_expired_session_is_opened_again_after_failures(seconds: float) -> None:
+    """Changes are reported again although no object calls in the meantime."""
+
+    async def test(pool: SessionPool, factory: Watching, reported: list[ReportedChange]) -> None:
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(seconds)
+        first = pool._sessions["acme"]
+        assert first.watch is not None
+        await first.watch.stop()
+        factory.refusals = 3
+        factory.errors = [SessionExpiredError("logged out")]
+        first.watch.start("old")
+        await asyncio.sleep(60)
+        assert factory.refusals == 0
+        assert len(factory.began) == 3
+        pool.release(await pool.acquire(NEW))
+        await asyncio.sleep(60)
+        assert len(factory.began) == 4
+        assert pool._sessions["acme"].credentials == NEW
+
+    _run(test)
+
+
+def test_a_session_that_cannot_be_opened_again_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its identity may no longer be in use."""
+    monkeypatch.setattr(Watching, "idle_timeout", 600.0)
+
+    async def test(pool: SessionPool, factory: Watching, reported: list[ReportedChange]) -> None:
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(SHORT_LIFE_SECONDS)
+        first = pool._sessions["acme"]
+        assert first.watch is not None
+        await first.watch.stop()
+        factory.refusals = 1000
+        factory.errors = [SessionExpiredError("logged out")]
+        first.watch.start("old")
+        await asyncio.sleep(2 * 600)
+        left = factory.refusals
+        assert left < 995
+        await asyncio.sleep(2 * MAX_DELAY)
+        assert factory.refusals == left
 
     _run(test)
 

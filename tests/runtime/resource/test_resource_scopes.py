@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +17,7 @@ from capsmith_runtime.infrastructure import (
     TerminalError,
     Waiting,
 )
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import NamespacedName, ResourceType, Selection, WatchEvent
 from capsmith_runtime.resource import Owner, ResourceScope, ResourceState
 from capsmith_runtime.resource.controllers import ResourceControllers
 from capsmith_runtime.testing.conformance.base import scenario
@@ -68,6 +70,52 @@ class TestSecurityGroups(SecurityGroupConformance):
         )
         assert dict(scope.credentials) == {"username": "change-me", "password": "change-me"}
         assert "change-me" not in repr(scope)
+
+    @scenario
+    async def test_a_resource_waits_for_an_owner_that_is_not_cached_yet(
+        self, env: ResourceEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Watches have no common order, and the Cluster of the owner is paused during a move.
+
+        Proves: MV-08, SM-01.
+        """
+        kind, watch, is_late = env.machine_kind.resource.kind, env.api.watch, asyncio.Event()
+
+        async def watch_late(
+            resource: ResourceType, selection: Selection, *, resource_version: str
+        ) -> AsyncGenerator[WatchEvent, None]:
+            events = watch(resource, selection, resource_version=resource_version)
+            async with aclosing(events) as stream:
+                async for event in stream:
+                    if resource.kind == kind:
+                        await is_late.wait()
+                    yield event
+
+        scopes: list[ResourceScope[Any]] = []
+
+        def normal(scope: ResourceScope[Any]) -> ResourceState:
+            scopes.append(scope)
+            return ResourceState()
+
+        script(monkeypatch, normal)
+        await env.stop()
+        monkeypatch.setattr(env.api, "watch", watch_late)
+        env.start()
+        cluster = await env.running_cluster()
+        env.core.pause(cluster)
+        await env.quiet()
+        env.add(env.core.infra_machine(env.core.add_machine(cluster, "m1")))
+        await asyncio.sleep(5)
+        assert "finalizers" not in env.resource()["metadata"]
+        assert scopes == []
+
+        is_late.set()
+        await env.eventually(
+            "it is paused", lambda: condition(env.resource(), "Paused")[0] == "True"
+        )
+        env.core.pause(cluster, False)
+        await env.is_ready()
+        assert scopes[0].cluster is not None
 
     @scenario
     async def test_an_owner_reference_of_a_scope_is_complete(

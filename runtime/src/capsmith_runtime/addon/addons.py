@@ -77,6 +77,13 @@ class AddonController:
             forget=self._forget,
         )
 
+    def forget_request(self, installation: Installation) -> None:
+        """Requeue an installation at the add-on's next reconcile, because a pause has stopped it.
+
+        That reconcile may be the first after the pause, which then is seen only by installations.
+        """
+        self._requested.get(installation.addon, {}).pop(installation.cluster, None)
+
     async def reconcile(self, key: NamespacedName) -> Result:
         """Update an add-on's record of clusters and its status."""
         return await self._runner.run(key, self._reconcile)

@@ -149,6 +149,7 @@ class _KindControllers:
         addons, pending = queues[self._name], queues[self._installation_name]
         self._queues = queues
         self._addons.requeue_installation = lambda installation: pending.add(installation.key)
+        self._installations.forget_request = self._addons.forget_request
         # Results of many clusters arrive together, and share one write of the status.
         self._installations.requeue_addon = lambda key: addons.add_after(key, STATUS_SECONDS)
         self.informer.add_handler(lambda delta: addons.add(delta.key), own_writes=False)

@@ -89,6 +89,11 @@ class InstallationController:
 
         It is set when the watches are set up.
         """
+        self.forget_request: Callable[[Installation], None] = lambda installation: None
+        """Function that makes the add-on's next reconcile requeue an installation.
+
+        It is set when the watches are set up.
+        """
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Install, update or remove an add-on on a cluster; ``key`` names both."""
@@ -98,6 +103,7 @@ class InstallationController:
             self._forget(installation)
             return Result()
         if pause_message(obj, self.kind.resource.kind, None):
+            self.forget_request(installation)
             return Result()
         namespace, name = installation.addon.namespace, installation.cluster
         cluster = self._caches.cluster(namespace, name)

@@ -250,7 +250,7 @@ class ControlPlaneReporter(StatusReporter):
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Healthy condition and as an event.
 
-        Raises an exception if the write fails, unlike the base class.
+        Raises ApiError if the write fails.
         """
         message = shorten_message(message.encode(errors="replace").decode())
         self._context.events.warn(patcher.obj, reason, message)

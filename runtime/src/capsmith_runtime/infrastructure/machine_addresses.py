@@ -82,7 +82,7 @@ class MachineAddresses(ControllerGroup):
         claim = self._dialect.read_claim(obj)
         is_owned = metadata.uid(machine) in _owners(obj)
         if not is_owned and not _has_lost_owner(obj, claim, cluster, _pool_reference(pool)):
-            return _waiting(f"IPAddressClaim {name} exists, but is not this machine's")
+            return _waiting_for_foreign(f"IPAddressClaim {name} exists, but is not this machine's")
         await self._keep_owned(obj, machine, is_owned=is_owned)
         found = self._addresses.get(NamespacedName(key.namespace, claim.address_name))
         if not claim.address_name or found is None:
@@ -124,7 +124,7 @@ class MachineAddresses(ControllerGroup):
             await self._client.create(self._claims.resource, claim)
         except AlreadyExistsError:
             # The claim may be another machine's; that is checked once it is in the cache.
-            return _waiting(f"IPAddressClaim {key.name} is not in the cache yet")
+            return _waiting_for_foreign(f"IPAddressClaim {key.name} is not in the cache yet")
         return _waiting(f"IPAddressClaim {key.name} has no address yet")
 
     def _enqueue_machine_of_address(self, change: Delta) -> None:
@@ -178,3 +178,11 @@ def _ready_message(claim: JSON) -> str:
 
 def _waiting(message: str) -> Waiting:
     return Waiting(REASON_WAITING, message, None)
+
+
+def _waiting_for_foreign(message: str) -> Waiting:
+    """Return Waiting for a change of a claim that need not name the machine as its owner.
+
+    Events of such a claim do not enqueue the machine.
+    """
+    return Waiting(REASON_WAITING, message)

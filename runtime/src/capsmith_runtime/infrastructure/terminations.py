@@ -206,9 +206,11 @@ class TerminatedMachines:
             excess = self._tracker.find_excess(machine, groups)
             if excess is not None:
                 return await self._hold(patcher, terminated, excess)
-        self._tracker.give_up(machine, groups, seconds_ago)
         error = TerminalError(terminated.reason, terminated.message, status=terminated.status)
+        # A machine whose report failed stays a suspect: given up and terminated again, it would
+        # count twice, and be held back itself.
         await self._reporter.report_failure(patcher, error)
+        self._tracker.give_up(machine, groups, seconds_ago)
         raise error
 
     async def _hold(self, patcher: Patcher, terminated: Terminated, excess: MachineGroup) -> Result:

@@ -5,7 +5,7 @@ This includes the removal of IPAddresses that have lost their claims.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import suppress
 
 from capsmith_runtime.contract import constants, external_id, metadata
@@ -180,6 +180,7 @@ class OrphanedAddressController:
         self._caches = caches
         self._context = context
         self._debounce = StatusDebounce(GRACE_SECONDS)
+        self._paused: set[NamespacedName] = set()
         self._authors = {
             kind: AuthorCalls(registry.reconciler, context.sessions)
             for kind, registry in registries.items()
@@ -197,6 +198,7 @@ class OrphanedAddressController:
             pool = self._index.pool_key(view.pool, view.namespace)
         if obj is None or pool is None or self._claims.get(key) is not None:
             self._debounce.forget(key)
+            self._paused.discard(key)
             for author in self._authors.values():
                 author.forget(key)
             return Result()
@@ -208,8 +210,12 @@ class OrphanedAddressController:
         left = self._debounce.left(key, constants.CLAIM_KIND)
         if left > 0:
             return Result(left)
-        paused = registry.is_paused(pool.key) or await self._is_paused(obj)
-        if paused or await self._has_claim(key):
+        # Before the pause is read: the event that ends it may arrive before the answer.
+        self._paused.add(key)
+        if registry.is_paused(pool.key) or await self._is_paused(obj):
+            return Result()
+        self._paused.discard(key)
+        if await self._has_claim(key):
             return Result()
         waiting = await self._release(key, obj, registry, pool.key)
         if waiting is not None:
@@ -218,6 +224,14 @@ class OrphanedAddressController:
         await self._writer.delete(obj)
         self._debounce.forget(key)
         return Result()
+
+    def pop_paused(self) -> Set[NamespacedName]:
+        """Return the addresses that were left because of a pause, and forget them.
+
+        Call this when a pause ends, and reconcile them again.
+        """
+        paused, self._paused = self._paused, set()
+        return paused
 
     async def _release(
         self, key: NamespacedName, obj: JSON, registry: PoolRegistry, pool: NamespacedName

@@ -322,7 +322,7 @@ class PoolAllocator:
         await self._load_reservations(pool)
         before = self._reservations.snapshot()
         answers = [
-            (answer, self._choose_address(request))
+            (request, answer, self._choose_address(request))
             for request, answer in self._requests.values()
             if not answer.done()
         ]
@@ -339,7 +339,10 @@ class PoolAllocator:
             # version is outdated, and then finds what was written.
             self._reservations.replace_all(before)
             raise
-        for answer, result in answers:
+        for request, answer, result in answers:
+            if not isinstance(result, Waiting):
+                # With an address, its place in the line would cost the next claim its turn.
+                self._usage.waiting_claims.pop(request.claim, None)
             if not answer.done():
                 answer.set_result(result)
 

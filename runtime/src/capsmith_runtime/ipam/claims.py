@@ -173,6 +173,9 @@ class ClaimController:
 
     async def _write_address_ref(self, patcher: Patcher, key: NamespacedName) -> Result:
         """Write the address reference and the Ready condition in a single status update."""
+        # A claim with an address that a user created leaves its turn to another claim.
+        pool = self._registry.claimed_pool(self._dialect.read_claim(patcher.obj))
+        self._registry.usage(pool).waiting_claims.pop(key, None)
         status = self._dialect.set_address_ref(patcher.obj, key.name)
         await patcher.write_status(status, [ready(True, constants.REASON_READY, "")])
         return self._forget(key)
@@ -332,4 +335,4 @@ class ClaimReporter(StatusReporter):
         reason, message = describe_failure(error)
         if not isinstance(error, ReconcileError):
             reason = REASON_ALLOCATION_FAILED
-        await self.report_error(patcher, reason, message)
+        await self.report_retried_error(patcher, reason, message)

@@ -132,6 +132,7 @@ class IPAMGroup(ControllerGroup):
         for name, registry in self._registries.items():
             registry.pools.add_handler(self._pool_handler(name), own_writes=False)
             registry.pools.add_handler(on_change(is_paused, self._enqueue_claims_of))
+            registry.pools.add_handler(on_change(is_paused, self._enqueue_paused_addresses))
 
     async def _reconcile_claim(self, key: NamespacedName) -> Result:
         obj = self._claims.get(key)
@@ -188,6 +189,13 @@ class IPAMGroup(ControllerGroup):
         value = f"{metadata.namespace(obj)}/{metadata.name(obj)}"
         for claim in self._claims.by_index(BY_CLUSTER, value):
             self._queues[CLAIM_KIND].add(key_of(claim))
+        self._enqueue_paused_addresses(obj)
+
+    def _enqueue_paused_addresses(self, obj: JSON) -> None:
+        """Requeue the addresses without claims that some pause holds, as ``obj`` has changed."""
+        # Without an index: addresses rarely lose their claims, and pauses rarely end.
+        for key in self._orphans.pop_paused():
+            self._queues[ADDRESS_KIND].add(key)
 
     def _pause_flags(self, obj: JSON) -> tuple[bool, bool]:
         paused = self._caches.reader.read_cluster(obj).paused

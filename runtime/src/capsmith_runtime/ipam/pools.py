@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
@@ -16,6 +17,7 @@ from capsmith_runtime.ipam.allocator import AllocatorContext, PoolAllocator
 from capsmith_runtime.ipam.api import AddressRelease, ExternalPoolReconciler, Pool, PoolState
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
@@ -24,7 +26,7 @@ from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.object_credentials import ObjectCredentials
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Deleted, Waiting
-from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.runner import ReconcileRunner, resync_seconds
 from capsmith_runtime.reconcile.sessions import Credentials
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
@@ -148,14 +150,27 @@ def is_paused(pool: JSON) -> bool:
 _IN_USE = Waiting("AddressesInUse", "addresses of the pool are in use")
 
 
+class _LastState(NamedTuple):
+    """The last state that a pool's reconciler returned."""
+
+    version: tuple[str, int]
+    """UID and generation of the pool that the reconciler was called for."""
+    state: PoolState
+    due: float
+    """Time of the next call, whatever changes until then."""
+
+
 class IPPoolController:
     """Reconciles one kind of IP pool."""
 
     def __init__(self, registry: PoolRegistry, context: ControllerContext) -> None:
         self.kind = kind = registry.kind
         self._registry = registry
-        self._counts_only: set[NamespacedName] = set()
-        self._states: dict[NamespacedName, tuple[str, int, PoolState]] = {}
+        self._context = context
+        self._changed_counts: set[NamespacedName] = set()
+        self._due_calls: set[NamespacedName] = set()
+        """Pools whose next reconcile must call the reconciler, even if counts have changed too."""
+        self._states: dict[NamespacedName, _LastState] = {}
         self._reporter = StatusReporter(kind, context)
         self._author = AuthorStep(kind, context, self._reporter, registry.reconciler)
         self._runner = ReconcileRunner(
@@ -217,18 +232,24 @@ class IPPoolController:
 
     async def _state(self, patcher: Patcher, key: NamespacedName) -> PoolState | Waiting:
         """Return the reconciler's state, or the last one if only the counts are needed."""
-        version = metadata.uid(patcher.obj), metadata.generation(patcher.obj)
+        version, now = (metadata.uid(patcher.obj), metadata.generation(patcher.obj)), monotonic()
+        counts_only = key in self._changed_counts and key not in self._due_calls
+        self._changed_counts.discard(key)
+        self._due_calls.discard(key)
         # Only a PoolState is kept: after a wait or an error, even a change of the counts has to
         # call the author's reconciler again.
         last = self._states.pop(key, None)
-        counts_only = key in self._counts_only
-        self._counts_only.discard(key)
-        if counts_only and last is not None and last[:2] == version:
-            state: PoolState | Waiting = last[2]
-        else:
-            state = await self._call_reconciler(patcher)
+        if counts_only and last is not None and last.version == version and now < last.due:
+            self._states[key] = last
+            # The queue has replaced the time of the next call by that of this reconcile.
+            is_timed = last.state.requeue_after is not None
+            return replace(last.state, requeue_after=last.due - now) if is_timed else last.state
+        state = await self._call_reconciler(patcher)
         if isinstance(state, PoolState):
-            self._states[key] = *version, state
+            seconds = state.requeue_after
+            seconds = resync_seconds(self._context) if seconds is None else seconds
+            due = math.inf if seconds is None else monotonic() + seconds
+            self._states[key] = _LastState(version, state, due)
         return state
 
     async def _call_reconciler(self, patcher: Patcher) -> PoolState | Waiting:
@@ -278,14 +299,16 @@ class IPPoolController:
         self._registry.usage(key).close(NOT_FOUND)
         self._registry.forget(key)
         self._states.pop(key, None)
+        self._changed_counts.discard(key)
+        self._due_calls.discard(key)
         self._reporter.forget(key)
         self._author.forget(key)
         return Result()
 
     def request_counts(self, key: NamespacedName) -> None:
-        """Make the next reconcile update only the counts, without calling the reconciler."""
-        self._counts_only.add(key)
+        """Make the next reconcile update the counts, and only these unless a call is due."""
+        self._changed_counts.add(key)
 
     def request_full_reconcile(self, key: NamespacedName) -> None:
         """Make the next reconcile call the reconciler."""
-        self._counts_only.discard(key)
+        self._due_calls.add(key)

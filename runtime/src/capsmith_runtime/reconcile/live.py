@@ -1,21 +1,41 @@
-"""Functions that read the provider's own objects from the API server instead of a cache."""
+"""Functions that read objects from the API server instead of a cache."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+from typing import Final
+
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selection
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    NamespacedName,
+    ResourceType,
+    Selection,
+    key_of,
+)
+
+_SEPARATOR: Final = re.compile(r"[\\,=]")
+"""Characters of field selectors that a backslash has to precede in values."""
 
 
 async def is_alive(client: KubeClient, resource: ResourceType, obj: JSON) -> bool:
-    """Return whether the object with this UID exists on the API server and is not being deleted.
+    """Return whether the object with this UID exists on the API server and is not being deleted."""
+    found = await find_live(client, resource, key_of(obj), [metadata.uid(obj)])
+    return found is not None and not metadata.is_deleting(found)
 
-    This takes a single request: a list by the object's name, for which managers always have
-    permission.
+
+async def find_live(
+    client: KubeClient, resource: ResourceType, key: NamespacedName, uids: Collection[str]
+) -> JSON | None:
+    """Return an object of a kind that the manager watches, or None if none has one of these UIDs.
+
+    This takes a single request: a list by the object's name, for which managers have permission
+    even if they may not get objects of the kind.
     """
-    name = metadata.name(obj)
-    selection = Selection(namespace=metadata.namespace(obj), fields=f"metadata.name={name}")
+    # Names in owner references may contain any characters.
+    name = _SEPARATOR.sub(r"\\\g<0>", key.name)
+    selection = Selection(namespace=key.namespace, fields=f"metadata.name={name}")
     page = await client.list_page(resource, selection)
-    return any(
-        metadata.uid(found) == metadata.uid(obj) and not metadata.is_deleting(found)
-        for found in page.items
-    )
+    return next((found for found in page.items if metadata.uid(found) in uids), None)

@@ -85,7 +85,7 @@ class ReconcileRunner(Generic[P]):
             # The CRD rejects what the reconciler returned: report it in the conditions.  A request
             # by the author's code is reported already.
             if error.is_of_runtime:
-                await self._reporter.report_error(
+                await self._reporter.report_retried_error(
                     patcher, constants.REASON_INVALID_RESULT, error.message
                 )
             raise

@@ -104,6 +104,7 @@ class SessionPool:
         self._sessions: dict[str, Session] = {}
         self._closings: set[asyncio.Task[None]] = set()
         self._hanging: Counter[str] = Counter()
+        self._is_closed = False
 
     def check(self, credentials: Credentials) -> None:
         """Raise SessionError if these credentials have failed and must not be tried again yet."""
@@ -203,6 +204,7 @@ class SessionPool:
 
     async def close(self) -> None:
         """Close all sessions except those that calls are still using."""
+        self._is_closed = True
         for session in list(self._sessions.values()):
             self._retire(session)
         if self._closings:
@@ -263,14 +265,38 @@ class SessionPool:
     def _start_watch(self, session: Session, opened: object) -> None:
         def expire(error: SessionExpiredError) -> None:
             is_current = not session.is_retired
-            if isinstance(self.expire(session, error), DeferredError) and is_current:
-                # Otherwise only a call would open the next session, and changes until then would be
-                # missed.
-                self._current(session.credentials)
+            self.expire(session, error)
+            if is_current:
+                self._reopen(session.credentials, monotonic() + self.factory.idle_timeout)
 
         identity = qualified_identity(session.credentials)
         session.watch = SessionWatch(self.factory, identity, enqueue=self._enqueue, expire=expire)
         session.watch.start(opened)
+
+    def _reopen(self, credentials: Credentials, until: float) -> None:
+        """Open an identity's next session, and try again after failures until the time ``until``.
+
+        Otherwise only a call would open it, and the changes until then would be missed.
+        """
+        session = self._sessions.get(qualified_identity(credentials))
+        is_replaced = session is not None and session.credentials != credentials
+        if is_replaced or self._is_closed or monotonic() >= until:
+            return
+        try:
+            self.check(credentials)
+            opening = self._current(credentials).opening
+        except SessionError as error:
+            delay = error.retry_after or BASE_DELAY
+            asyncio.get_running_loop().call_later(delay, self._reopen, credentials, until)
+            return
+
+        def retry(opened: asyncio.Future[Any]) -> None:
+            # It is cancelled only when the event loop ends.
+            if not opened.cancelled():
+                self._reopen(credentials, until)
+
+        if not opening.done():
+            opening.add_done_callback(retry)
 
     async def _read_account(self, opened: Any, identity: str) -> str | None:
         """Return the account of a new session; if that fails, close the session and raise."""

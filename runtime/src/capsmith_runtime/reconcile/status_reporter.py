@@ -120,15 +120,20 @@ class StatusReporter:
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Ready condition and as an event.
 
-        A failed write is only logged: callers raise the error itself, and the retry reports it
-        again.
+        Raises ApiError if the write fails: no retry would report the error again.
         """
         message = limit_message(message)
         self._context.events.warn(patcher.obj, reason, message)
+        await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
+
+    async def report_retried_error(self, patcher: Patcher, reason: str, message: str) -> None:
+        """Report an error that the caller raises, so that a retry reports it again.
+
+        A failed write is only logged, because it must not replace the error.
+        """
         try:
-            await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
+            await self.report_error(patcher, reason, message)
         except ApiError as error:
-            # The original error is retried and reported again: this one must not replace it.
             logger = create_object_logger(self._kind, key_of(patcher.obj))
             logger.warning("cannot write conditions", error=str(error))
 
@@ -137,7 +142,7 @@ class StatusReporter:
         if isinstance(error, TerminalError):
             await self._report_terminal_failure(patcher, error)
         else:
-            await self.report_error(patcher, *describe_failure(error))
+            await self.report_retried_error(patcher, *describe_failure(error))
 
     async def refuse(self, patcher: Patcher, reason: str, message: str) -> NoReturn:
         """Report a result that the contract forbids, and raise ContractError.

@@ -8,6 +8,7 @@ from typing import Any
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
+from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.identity import references
 from capsmith_runtime.identity.caches import BY_IDENTITY
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
@@ -22,6 +23,7 @@ from capsmith_runtime.reconcile.caches import (
     owner_uids,
 )
 from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.live import find_live
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.resource.api import ResourceReconciler
 
@@ -91,6 +93,34 @@ class ResourceCaches:
             if name:
                 return name
             pending += self._owners(current)
+        return None
+
+    async def find_uncached_owner(self, obj: JSON) -> str | None:
+        """Return kind and name of an owner, direct or not, that exists but is not cached yet.
+
+        Watches of different kinds have no common order, and without its owner an object seems to
+        belong to no Cluster. Returns None if all existing owners are cached.
+        """
+        core, pending, seen = self._infrastructure.core, [obj], set[str]()
+        while pending:
+            current = pending.pop(0)
+            if metadata.uid(current) in seen:
+                continue
+            seen.add(metadata.uid(current))
+            for informer, key in self.owner_keys(current):
+                cached = informer.get(key)
+                if cached is not None:
+                    pending.append(cached)
+                    continue
+                try:
+                    uids = set(owner_uids(current))
+                    found = await find_live(core.client, informer.resource, key, uids)
+                except NotFoundError:
+                    continue  # the kind has no CRD
+                # The garbage collector removes references to owners that do not exist, and another
+                # manager's object may never be cached.
+                if found is not None and core.scope.covers(found):
+                    return f"{informer.resource.kind} {key.name}"
         return None
 
     def find_identity(self, obj: JSON, cluster: Cluster) -> Object:

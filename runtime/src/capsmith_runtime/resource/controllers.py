@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
@@ -33,6 +33,9 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 from capsmith_runtime.resource.api import Owner, ResourceDeleteScope, ResourceScope, ResourceState
 from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
+
+_UNCACHED_SECONDS: Final = 1.0
+"""Seconds until the next reconcile if the cache lacks an owner."""
 
 
 class ResourceController:
@@ -79,6 +82,11 @@ class ResourceController:
             waiting = Waiting(
                 constants.REASON_CLUSTER_NOT_FOUND, f"Cluster {name} does not exist", None
             )
+            return await self._reporter.report_wait(patcher, waiting)
+        owner = await self._resources.find_uncached_owner(patcher.obj)
+        if owner is not None:
+            message = f"{owner} is not in the cache yet, so the Cluster may be unknown"
+            waiting = Waiting(constants.REASON_CLUSTER_NOT_FOUND, message, _UNCACHED_SECONDS)
             return await self._reporter.report_wait(patcher, waiting)
         return await self._reconcile_normal(patcher, cluster)
 

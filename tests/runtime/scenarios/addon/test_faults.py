@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import condition
 from tests.runtime.scenarios.addon.base import AddonConformance
@@ -151,3 +154,32 @@ class TestAddonFaults(AddonConformance):
         )
         await env.quiet()
         assert (len(env.api.requests), len(env.calls)) == before
+
+    @scenario
+    async def test_a_change_during_a_short_pause_is_not_lost(
+        self, env: AddonEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The add-on's controller is busy and never sees the pause, but an installation does."""
+        cluster = env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1")
+        await env.quiet()
+        kind, patch_status = env.kind.resource.kind, env.api.patch_status
+        may_write, call = asyncio.Event(), ("normal", key.name, "c1")
+
+        async def write_late(*args: Any, **options: Any) -> JSON:
+            await may_write.wait()
+            return await patch_status(*args, **options)
+
+        monkeypatch.setattr(env.api, "patch_status", write_late)
+        env.add_cluster("c2", SELECTED)
+        await env.quiet()
+        env.calls.clear()
+        env.api.change(kind, key, {"metadata": {"annotations": {PAUSED: ""}}})
+        await env.quiet()
+        env.label(cluster, region="north")
+        await env.quiet()
+        assert env.calls == []
+        env.api.change(kind, key, {"metadata": {"annotations": {PAUSED: None}}})
+        may_write.set()
+        await env.eventually("it is installed again", lambda: call in env.calls)

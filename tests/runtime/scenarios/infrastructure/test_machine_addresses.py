@@ -164,6 +164,11 @@ class TestMachineAddresses(InfrastructureConformance):
         assert env.api.written(CLAIM, KEYS[0]) == []
         assert env.infrastructure.servers() == []
 
+        # Nothing about the other claim leads to the machine.
+        await env.quiet()
+        env.api.remove(CLAIM, KEYS[0])
+        await env.eventually("it is claimed", lambda: env.api.written(CLAIM, KEYS[0]))
+
     @scenario
     async def test_claims_get_the_label_of_the_watch_filter(
         self, env: InfrastructureEnvironment

@@ -14,7 +14,7 @@ from capsmith_runtime.ipam import (
     SessionFactory,
 )
 from capsmith_runtime.ipam.kinds import PoolKind
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import KindCase, scenario
 from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance, RangedIPAMConformance
 from capsmith_runtime.testing.environment import condition
@@ -22,7 +22,9 @@ from capsmith_runtime.testing.identities import remove_identity
 from capsmith_runtime.testing.ipam.environment import (
     ADDRESS,
     CLAIM,
+    FIVE,
     NAMESPACE,
+    PAUSED,
     PROTECT,
     IPAMEnvironment,
 )
@@ -73,6 +75,23 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
         assert [owner["kind"] for owner in owners] == [CLAIM, env.kind.resource.kind]
 
     @scenario
+    async def test_claims_that_a_user_serves_leave_their_turns_to_the_next(
+        self, env: IPAMEnvironment
+    ) -> None:
+        """A free address goes to the next claim if the first in line have others by then."""
+        pool = env.add_pool({**FIVE, "addresses": ["10.0.0.2"]})
+        held = env.add_address(pool, "by-hand", "10.0.0.2")
+        *served, last = (env.add_claim(pool, f"a{number}") for number in range(7))
+        for key in (*served, last):
+            await env.says(key, "PoolExhausted")
+        for number, key in enumerate(served):
+            env.add_address(pool, key.name, f"10.7.7.{number}", claim=key.name)
+            await env.gets(key)
+        await env.quiet()
+        env.api.remove(ADDRESS, held)
+        assert await env.gets(last) == "10.0.0.2"
+
+    @scenario
     async def test_a_conflicting_address_is_not_published(self, env: IPAMEnvironment) -> None:
         """A claim does not get an address that another IPAddress already holds.
 
@@ -114,6 +133,35 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
         second = env.add_claim(pool, "second")
         assert await env.gets(second) != text
         assert len(env.given()) == 2
+
+    @scenario
+    @pytest.mark.parametrize("what", ["cluster", "pool"])
+    async def test_an_address_without_claim_is_released_after_a_pause(
+        self, env: IPAMEnvironment, no_grace: None, what: str
+    ) -> None:
+        """The end of the pause wakes the address, although its claim is gone.
+
+        Proves: IP-10, SM-01.
+        """
+        pool, cluster = env.add_pool(), env.add_cluster()
+        key = env.add_claim(pool, cluster=cluster.name)
+        await env.gets(key)
+        await env.quiet()
+        kind, paused = env.kind.resource.kind, pool
+        pause: JSON = {"metadata": {"annotations": {PAUSED: ""}}}
+        resume: JSON = {"metadata": {"annotations": {PAUSED: None}}}
+        if what == "cluster":
+            kind, paused = "Cluster", cluster
+            pause, resume = {"spec": {"paused": True}}, {"spec": {"paused": None}}
+        env.api.change(kind, paused, pause)
+        await env.quiet()
+        env.api.change(CLAIM, key, {"metadata": {"finalizers": None}})
+        env.api.remove(CLAIM, key)
+        await env.quiet()
+        assert env.address(key) is not None
+
+        env.api.change(kind, paused, resume)
+        await env.goes(ADDRESS, key)
 
     @scenario
     async def test_addresses_in_unwatched_namespaces_are_left(

@@ -26,3 +26,12 @@ class TestResources(ResourceConformance):
         # The dependents of a cluster-scoped object must not stay at the source.
         suffix = "move-hierarchy" if env.kind.resource.namespaced else "move"
         assert f"clusterctl.cluster.x-k8s.io/{suffix}" in labels
+
+    @scenario
+    async def test_an_owner_that_does_not_exist_is_not_waited_for(
+        self, env: BaseResourceEnvironment
+    ) -> None:
+        """The garbage collector removes the reference to it, or the resource."""
+        names = {"apiVersion": env.kind.resource.api_version, "kind": env.kind.resource.kind}
+        env.add({**names, "metadata": {"name": "gone", "uid": "gone"}})
+        await env.is_ready()
