@@ -11,6 +11,7 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import NotYet, eventually
+from tests.e2e.fakes.dialect import CONTROL_PLANE as _CONTROL_PLANE
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_moved_away, wait_nothing_left
@@ -19,7 +20,10 @@ from tests.e2e.stack import SEVERAL_VERSIONS, Site, Stack
 _FLAVOR = "a-large-one"
 _METAL_FLAVOR = "metal"
 _SLOW_SECONDS = 300.0
-_GROUP = "infrastructure.nimbus.example.com/v1beta1", "NimbusSecurityGroup"
+_API_VERSION = "infrastructure.nimbus.example.com/v1beta1"
+_GROUP = _API_VERSION, "NimbusSecurityGroup"
+_REMEDIATION = _API_VERSION, "NimbusRemediation"
+_MARK = "cluster.x-k8s.io/remediate-machine"
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +102,92 @@ def test_resources_move_with_their_owners(
         wait_nothing_left(scenario)
     left = [each for each in stack.cloud.resources() if not each.startswith("nimbusimage.")]
     assert left == []
+
+
+@pytest.mark.exhaustive
+def test_remediation(versions_scenario: Scenario) -> None:
+    """A worker is restarted for a health check of core, and replaced once it has no server.
+
+    Proves: ER-01, ER-02, ER-03, ER-04, ER-05, ER-06, ER-07.
+    """
+    scenario = versions_scenario
+    cloud, report, stack = scenario.stack.cloud, scenario.stack.report, scenario.stack.name
+    with report.phase(stack, "remediation: create"):
+        scenario.create(scenario.render(control_planes=1, workers=1))
+        machines = scenario.wait_running(2)
+    template = _add_health_check(scenario)
+    worker = next(each for each in machines if _CONTROL_PLANE not in each["metadata"]["labels"])
+    name = worker["metadata"]["name"]
+    with report.phase(stack, "remediation: restart"):
+        _mark(scenario, name, "")
+        eventually(lambda: _is_remediated(scenario, name), what="the worker is remediated")
+        _mark(scenario, name, None)
+        eventually(lambda: _find_remediation(scenario, name) is None, what="core takes it back")
+    assert cloud.restarts() == 1
+    assert condition(_machine(scenario, name), "ExternallyRemediated") is None
+    with report.phase(stack, "remediation: replace"):
+        cloud.remove_server(_machine(scenario, name)["spec"]["infrastructureRef"]["name"])
+        _mark(scenario, name, "")
+        eventually(lambda: _is_replaced(scenario, name), what="the worker is replaced")
+        scenario.wait_running(2)
+    assert cloud.restarts() == 1
+    scenario.client.delete(template)
+    scenario.delete()
+    wait_nothing_left(scenario)
+
+
+def _add_health_check(scenario: Scenario) -> JSON:
+    """Create a health check that requires remediation of Machines with the annotation only."""
+    kind = f"{_REMEDIATION[1]}Template"
+    metadata = {"name": "restart", "namespace": scenario.namespace}
+    spec: JSON = {"template": {"spec": {"timeoutSeconds": 60}}}
+    template = scenario.client.create(
+        {"apiVersion": _API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+    )
+    unhealthy = {"type": "Unknown", "status": "True", "timeoutSeconds": 3600}
+    reference = {"apiVersion": _API_VERSION, "kind": kind, "name": "restart"}
+    labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
+    scenario.client.create(
+        {
+            "apiVersion": scenario.core,
+            "kind": "MachineHealthCheck",
+            "metadata": {"name": scenario.name, "namespace": scenario.namespace},
+            "spec": {
+                "clusterName": scenario.name,
+                "selector": {"matchLabels": labels},
+                "checks": {"unhealthyNodeConditions": [unhealthy]},
+                "remediation": {"templateRef": reference},
+            },
+        }
+    )
+    return template
+
+
+def _machine(scenario: Scenario, name: str) -> JSON:
+    return scenario.client.get(scenario.core, "Machine", name, scenario.namespace)
+
+
+def _mark(scenario: Scenario, name: str, value: str | None) -> None:
+    scenario.client.patch(_machine(scenario, name), {"metadata": {"annotations": {_MARK: value}}})
+
+
+def _find_remediation(scenario: Scenario, name: str) -> JSON | None:
+    return scenario.client.find(*_REMEDIATION, name, scenario.namespace)
+
+
+def _is_remediated(scenario: Scenario, name: str) -> bool:
+    found = _find_remediation(scenario, name) or {}
+    states = condition(found, "Ready"), condition(_machine(scenario, name), "ExternallyRemediated")
+    if [state and state["status"] for state in states] != ["True", "True"]:
+        raise NotYet(f"Ready and ExternallyRemediated: {states}")
+    return True
+
+
+def _is_replaced(scenario: Scenario, name: str) -> bool:
+    names = [each["metadata"]["name"] for each in scenario.machines()]
+    if name in names:
+        raise NotYet(f"machines: {names}")
+    return True
 
 
 def test_default_gates(versions_scenario: Scenario, several: tuple[Stack, Site]) -> None:

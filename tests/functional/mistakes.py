@@ -508,6 +508,55 @@ infrastructure:
   AcmeMachine: {implements: InfraMachine}
   AcmeNetwork: {implements: Resource, spec: {cidr: string!}}
 """
+_REMEDIATION_DESCRIPTION = """\
+capsmith: 1
+name: acme
+repository: https://github.com/acme/cluster-api-provider-acme
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+infrastructure:
+  AcmeCluster: {implements: InfraCluster}
+  AcmeMachine: {implements: InfraMachine}
+  AcmeRemediation: {implements: Remediation, status: {restarted: boolean}}
+"""
+_RESTARTS: Final = (
+    "        if self._cloud.restart_server(server, remediation.external_id):\n"
+    '            remediation.logger.info("restarted the server", server=server)\n'
+    "        return RemediationState()\n"
+)
+_REMEDIATIONS: Final = {
+    "restarts the server at each call": _controller(
+        "acme_remediation",
+        "restart_server(server, remediation.external_id)",
+        "restart_server(server, str(uuid.uuid4()))",
+    ),
+    "restarts the server once in its life": _controller(
+        "acme_remediation",
+        "restart_server(server, remediation.external_id)",
+        "restart_server(server, remediation.machine.uid)",
+    ),
+    "remembers the restart in the status only": _controller(
+        "acme_remediation",
+        _RESTARTS,
+        "        from .._generated.api.acme_remediation import AcmeRemediationStatus\n\n"
+        "        if not remediation.status(AcmeRemediationStatus).restarted:\n"
+        "            self._cloud.restart_server(server, str(uuid.uuid4()))\n"
+        "        return RemediationState(status=AcmeRemediationStatus(restarted=True))\n",
+    ),
+    "reports a progress that changes at each call": _controller(
+        "acme_remediation",
+        "return RemediationState()",
+        "return RemediationState(message=uuid.uuid4().hex)",
+    ),
+    "needs the machine to delete": _controller(
+        "acme_remediation",
+        "        return Deleted()",
+        "        assert remediation.infra_machine is not None\n        return Deleted()",
+    ),
+    "never lets the object go": _controller(
+        "acme_remediation", "        return Deleted()", '        return Waiting("Restarting")'
+    ),
+}
 
 _IDENTITIES_DESCRIPTION: Final = """\
 capsmith: 1
@@ -653,6 +702,7 @@ KITS: Final[Mapping[str, Kit]] = {
     "control-plane": Kit(_example("complete"), _CONTROL_PLANE),
     "addresses": Kit(_example("complete"), _ADDRESSES),
     "managed": Kit(_example("managed"), _MANAGED),
+    "remediations": Kit(_REMEDIATION_DESCRIPTION, _REMEDIATIONS),
     "resources": Kit(_RESOURCE_DESCRIPTION, _RESOURCES),
     "extension": Kit(_example("extension"), _EXTENSION),
     "admission": Kit(_ADMISSION_DESCRIPTION, _ADMISSION),

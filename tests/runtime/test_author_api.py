@@ -17,6 +17,7 @@ from capsmith_runtime.reconcile.scopes import Scope
 PAGE = Path(__file__).parents[2] / "docs" / "author-api.md"
 SLICES = (
     "infrastructure",
+    "remediation",
     "resource",
     "bootstrap",
     "controlplane",

@@ -33,6 +33,7 @@ SLICES = (
     "extension",
     "infrastructure",
     "ipam",
+    "remediation",
     "resource",
 )
 KUBERNETES_METADATA = {

@@ -275,6 +275,7 @@ CONDITIONS: Mapping[str, _Condition] = {
         _is_pool(resource, ranges=False) for resource in provider.resources
     ),
     "addon": _role(Role.ADDON),
+    "remediation": _role(Role.REMEDIATION),
     "further_resource": _role(Role.RESOURCE),
     "managed": lambda provider, context: _MANAGED in context["resource"].features,
     "machine_based": lambda provider, context: _MANAGED not in context["resource"].features,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _ROLES = (
     *("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane"),
-    *("IPPool", "GlobalIPPool", "Addon", "Resource"),
+    *("IPPool", "GlobalIPPool", "Addon", "Remediation", "Resource"),
 )
 
 

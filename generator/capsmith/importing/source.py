@@ -29,6 +29,7 @@ _SECTIONS = {
     "IPPool": "ipam",
     "GlobalIPPool": "ipam",
     "Addon": "addon",
+    "Remediation": "infrastructure",
     "Identity": "infrastructure",
 }
 _INFRASTRUCTURE = "infrastructure"
@@ -52,7 +53,7 @@ _FIELDS = {
 }
 """Path to the field that identifies a kind's role if the kind has a template; the first match
 applies."""
-_WITH_TEMPLATE = frozenset({"InfraMachine"})
+_WITH_TEMPLATE = frozenset({"InfraMachine", "Remediation"})
 """Roles whose objects core only creates from templates: a kind without a template is a helper."""
 
 

@@ -65,10 +65,9 @@ def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
 
 
 _MOVE_LABELS = {
-    Role.IDENTITY: "move-hierarchy",
-    Role.IP_POOL: "move-hierarchy",
-    Role.ADDON: "move-hierarchy",
-    Role.RESOURCE: "move-hierarchy",
+    **dict.fromkeys((Role.IDENTITY, Role.IP_POOL, Role.ADDON, Role.RESOURCE), "move-hierarchy"),
+    # MachineHealthChecks, which move with their Cluster, do not own their templates.
+    Role.REMEDIATION_TEMPLATE: "move",
     # Dependents of a cluster-scoped owner also stay at the source, which addresses must not.
     Role.GLOBAL_IP_POOL: "move",
 }

@@ -16,14 +16,18 @@ SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
     "addon": "addon",
 }
 
-_SLICE_OF_ROLE: Final = {Role.RESOURCE: "resource", Role.IDENTITY: "identity"}
+_SLICE_OF_ROLE: Final = {
+    Role.REMEDIATION: "remediation",
+    Role.RESOURCE: "resource",
+    Role.IDENTITY: "identity",
+}
 
 
 def list_slices(component: Component) -> tuple[str, ...]:
     """Return the runtime library folders that a component's kinds need.
 
-    Each provider type has its own folder. The folders ``resource`` and ``identity`` are added if
-    any kind has the role with that name.
+    Each provider type has its own folder. The folders ``remediation``, ``resource`` and
+    ``identity`` are added if any kind has the role with that name.
     """
     types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
     further = tuple(name for role, name in _SLICE_OF_ROLE.items() if component.role(role))

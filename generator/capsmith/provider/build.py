@@ -50,6 +50,7 @@ _ORDER = (
     Role.IP_POOL,
     Role.GLOBAL_IP_POOL,
     Role.ADDON,
+    Role.REMEDIATION,
     Role.RESOURCE,
 )
 """Order of the resources in a component, by role."""

@@ -86,6 +86,8 @@ class Role(StrEnum):
     IP_POOL = "IPPool"
     GLOBAL_IP_POOL = "GlobalIPPool"
     ADDON = "Addon"
+    REMEDIATION = "Remediation"
+    REMEDIATION_TEMPLATE = "RemediationTemplate"
     RESOURCE = "Resource"
     IDENTITY = "Identity"
 
@@ -386,13 +388,11 @@ class Component(NamedTuple):
     def immutable_templates(self) -> tuple[Resource, ...]:
         """Return the templates that must not change: replacing one rolls out machines (IM-13).
 
-        Bootstrap configuration templates may change.
+        Templates of bootstrap configurations and remediations may change.
         """
-        return tuple(
-            resource
-            for resource in self.resources
-            if resource.role.is_template and resource.role is not Role.BOOTSTRAP_CONFIG_TEMPLATE
-        )
+        free = (Role.BOOTSTRAP_CONFIG_TEMPLATE, Role.REMEDIATION_TEMPLATE)
+        templates = (resource for resource in self.resources if resource.role.is_template)
+        return tuple(resource for resource in templates if resource.role not in free)
 
     @property
     def features(self) -> frozenset[str]:

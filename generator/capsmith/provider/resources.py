@@ -226,6 +226,8 @@ WORDS = {
     Role.IP_POOL: "{kind} is a pool of IP addresses.",
     Role.GLOBAL_IP_POOL: "{kind} is a pool of IP addresses for all namespaces.",
     Role.ADDON: "{kind} is an add-on that is installed on selected clusters.",
+    Role.REMEDIATION: "{kind} is a request to remediate one unhealthy machine.",
+    Role.REMEDIATION_TEMPLATE: "{kind} is a template that MachineHealthChecks use.",
     Role.RESOURCE: "{kind} is a further resource of the provider.",
     Role.IDENTITY: "{kind} names the Secret with the credentials for the infrastructure.",
 }

@@ -370,8 +370,8 @@ class VersionFieldsSpec(SpecModel):
 
 
 _IMPLEMENTS = (
-    "Role of the kind in Cluster API's contract; Resource for a kind that the contract does not "
-    "define, such as a network or an image."
+    "Role of the kind in Cluster API's contract; Remediation for requests of MachineHealthChecks, "
+    "Resource for a kind that the contract does not define, such as a network or an image."
 )
 
 
@@ -476,9 +476,9 @@ class KindSpec(KubectlSpec):
 class InfrastructureKindSpec(KindSpec):
     """A kind that an infrastructure provider implements."""
 
-    implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool", "Resource"] = Field(
-        description=_IMPLEMENTS
-    )
+    implements: Literal[
+        "InfraCluster", "InfraMachine", "InfraMachinePool", "Remediation", "Resource"
+    ] = Field(description=_IMPLEMENTS)
     machine_kind: forms.Kind | None = Field(
         None,
         description=(

@@ -74,6 +74,15 @@ class SimulatedCloud:
         """Return the ids of the resources that kinds implementing Resource have created."""
         return [data["id"] for data in self._read("resources")]
 
+    def restarts(self) -> int:
+        """Return how often servers have been restarted."""
+        return len(self._read("restarts"))
+
+    def remove_server(self, name: str) -> None:
+        """Remove a server as a failure would."""
+        (found,) = (each for each in (self.folder / "servers").glob(f"{name}.*.json"))
+        found.unlink()
+
     def journal(self) -> list[Event]:
         """Return every creation and deletion since the cloud began, in order.
 

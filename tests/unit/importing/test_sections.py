@@ -11,7 +11,7 @@ from capsmith.commands.load import load_contracts
 from capsmith.contract.model import Contract
 from capsmith.findings import Severity
 from capsmith.importing.refusals import check_data
-from tests.unit.importing.crds import crd, imported, provider
+from tests.unit.importing.crds import crd, imported, provider, template_of
 
 _ADDONS = "addons.cluster.x-k8s.io"
 _BOOTSTRAP = "bootstrap.cluster.x-k8s.io"
@@ -103,6 +103,16 @@ def test_kinds_are_in_the_section_of_their_group() -> None:
     data = yaml.safe_load(made.text)
     assert {"AcmeVolume", "AcmeDisk"} <= set(data["infrastructure"])
     assert set(data["bootstrap"]) == {"AcmeConfig", "AcmeToken"}
+
+
+def test_a_kind_of_remediation_has_a_template() -> None:
+    spec = {"strategy": {"type": "string"}}
+    pair = [crd("AcmeRemediation", spec=spec), template_of("AcmeRemediation", spec)]
+    made = imported(*provider(), *pair, crd("AcmeHostRemediation", spec=spec))
+    data = yaml.safe_load(made.text)["infrastructure"]
+    assert data["AcmeRemediation"]["implements"] == "Remediation"
+    assert "AcmeRemediationTemplate" not in data
+    assert data["AcmeHostRemediation"]["implements"] == "Resource"
 
 
 def test_sections_that_share_a_group_are_one_component() -> None:

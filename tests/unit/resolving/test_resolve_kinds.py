@@ -201,7 +201,10 @@ def test_short_names_that_are_taken_are_not_derived() -> None:
     ("section", "role", "contract"),
     [
         *(("infrastructure", role, "v1beta1") for role in ("InfraCluster", "InfraMachinePool")),
-        *(("infrastructure", role, "v1beta2") for role in ("InfraMachine", "Resource")),
+        *(
+            ("infrastructure", role, "v1beta2")
+            for role in ("InfraMachine", "Remediation", "Resource")
+        ),
         ("bootstrap", "BootstrapConfig", "v1beta2"),
         ("controlPlane", "ControlPlane", "v1beta1"),
         ("ipam", "IPPool", "v1beta2"),

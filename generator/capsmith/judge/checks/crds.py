@@ -42,13 +42,18 @@ class OptOut:
     unless_annotated: str
 
 
+_BY_VERSION = frozenset({"Remediation", "RemediationTemplate"})
+"""Roles of kinds that core finds by the version in a reference, without their CRDs (ER-09)."""
+
+
 @check("crd-name", OptOut)
 def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
     """CRD-02: The CRD has the name that core derives from kind and group, with flect's plural."""
     for crd in context.bundle.crds:
         # The annotation only disables a check of clusterctl.  Core computes the names of contract
         # kinds regardless of the annotation.
-        if params.unless_annotated in crd.annotations and crd.role not in context.contract.types:
+        computed = crd.role in context.contract.types and crd.role not in _BY_VERSION
+        if params.unless_annotated in crd.annotations and not computed:
             continue
         plural = pluralise(crd.kind.lower())
         if crd.manifest.name != f"{plural}.{crd.group}":

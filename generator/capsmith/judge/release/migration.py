@@ -38,7 +38,8 @@ from capsmith.yamldoc.compose import Path
 
 _ORDER = (
     *("InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane"),
-    *("IPPool", "GlobalIPPool", "InfraMachinePool", "Addon", "Resource", "Identity"),
+    *("IPPool", "GlobalIPPool", "InfraMachinePool", "Addon"),
+    *("Remediation", "Resource", "Identity"),
 )
 """Roles in the order of upstream's migration page, then those that it does not mention."""
 _LABEL_RULE = "GEN-01"

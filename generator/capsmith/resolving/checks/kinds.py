@@ -130,7 +130,10 @@ def _check_name(kind: str, draft: Draft, reporter: PathReporter) -> None:
         if kind.endswith(suffix) and not (suffix == "Template" and _is_free(kind, draft)):
             message = f"a kind cannot end in {suffix}: that name is derived from another kind"
             reporter.add_error_at_key("TP-02", message, f"Use {quote(kind.removesuffix(suffix))}.")
-    if kind in _RESERVED.split() or keyword.iskeyword(kind):
+    own = next((each for each in draft.kinds if each.name == kind), None)
+    # The reconciler of such a kind would have the name of its base class.
+    is_base = own is not None and own.spec.implements == kind == "Remediation"
+    if kind in _RESERVED.split() or keyword.iskeyword(kind) or is_base:
         message = f"{quote(kind)} is a reserved name of Cluster API, Kubernetes or Python"
         reporter.add_error_at_key(
             "kind-reserved", message, f"Add a prefix, such as {quote('Acme' + kind)}."
@@ -143,7 +146,6 @@ def _check_name(kind: str, draft: Draft, reporter: PathReporter) -> None:
         message = f"{quote(kind + suffix)} would have more than {KindName.limit} characters"
         reporter.add_error_at_key("CRD-04", message, f"Use at most {longest} characters.")
         return
-    own = next((each for each in draft.kinds if each.name == kind), None)
     group, plural = draft.groups[section], pluralise(kind.lower())
     if own is not None:
         group, plural = own.group, own.plural

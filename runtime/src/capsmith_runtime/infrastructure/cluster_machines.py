@@ -44,7 +44,7 @@ async def list_machines(
         machine = caches.machine_of(obj)
         is_owned = machine is not None and machine.cluster_name == cluster.name
         if is_owned and caches.held_ids.find_taken(obj) is None:
-            views.append(_view(context, obj))
+            views.append(create_machine_view(context, obj))
     return tuple(sorted(views, key=lambda view: (view.kind, view.name)))
 
 
@@ -59,7 +59,8 @@ def _candidates(
     return objects
 
 
-def _view(context: InfrastructureContext, obj: JSON) -> InfraMachineView:
+def create_machine_view(context: InfrastructureContext, obj: JSON) -> InfraMachineView:
+    """Return the view of an infrastructure machine that other reconcilers receive."""
     return InfraMachineView(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),

@@ -74,6 +74,18 @@ class HasResources(Protocol):
         ...
 
 
+@runtime_checkable
+class HasRemediations(Protocol):
+    """Protocol for an infrastructure test double, if any of the kinds implement Remediation."""
+
+    def remediations(self) -> list[str]:
+        """Return one name, in any format, for each remediation that has been carried out.
+
+        A restart is an example; those of former remediations count, too.
+        """
+        ...
+
+
 class HostingDouble(ServiceDouble, Protocol):
     """Protocol for a test double for the service that runs managed control planes."""
 

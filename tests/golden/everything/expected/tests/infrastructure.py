@@ -47,6 +47,10 @@ class Infrastructure:
         """Return a unique name of the shared resources of each cluster."""
         return self._names("clusters")
 
+    def remediations(self) -> list[str]:
+        """Return one name for each remediation that has been carried out, such as a restart."""
+        return self._names("restarts")
+
     def resources(self) -> list[str]:
         """Return a unique name of the infrastructure of each resource."""
         return self._names("resources")

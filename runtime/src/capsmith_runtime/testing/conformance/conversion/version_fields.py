@@ -110,7 +110,7 @@ class ConversionCase(Case):
         return self.converter.convert(obj, f"{self.kind.group}/{self.source}")
 
 
-def conversion_cases(provider: ProviderUnderTest) -> Iterator[ConversionCase]:
+def list_conversion_cases(provider: ProviderUnderTest) -> Iterator[ConversionCase]:
     """Yield a case for both directions of each version that has its own fields."""
     for _, webhook in provider.groups_of(ConversionWebhook):
         converter = Converter(webhook.kinds, _Versions(webhook))
@@ -128,7 +128,7 @@ def conversion_cases(provider: ProviderUnderTest) -> Iterator[ConversionCase]:
                     )
 
 
-def without_annotation(obj: JSON) -> JSON:
+def remove_annotation(obj: JSON) -> JSON:
     """Return an object without the annotation in which the conversion stores lost fields."""
     metadata = dict(obj["metadata"])
     annotations = {
@@ -191,7 +191,7 @@ class TestVersionFields(Conformance):
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ConversionCase]:
         """Return a case for each kind with such fields, in each direction."""
-        return list(conversion_cases(provider))
+        return list(list_conversion_cases(provider))
 
     def test_nothing_is_lost_on_the_way_there_and_back(self, case: ConversionCase) -> None:
         """An object that is converted to the other version and back is equal to the original.
@@ -259,8 +259,8 @@ class TestVersionFields(Conformance):
         @_checked
         @given(case.objects())
         def check(obj: JSON) -> None:
-            there = without_annotation(case.there(obj))
-            back = without_annotation(case.back(there))
+            there = remove_annotation(case.there(obj))
+            back = remove_annotation(case.back(there))
             for part in case.parts:
                 before, after = _typed(part, part.of(obj)), part.of(back)
                 for key in sorted(part.source_keys & part.of(obj).keys() & after.keys()):

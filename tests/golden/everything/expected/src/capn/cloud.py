@@ -57,7 +57,7 @@ class SimulatedCloud:
         chosen = os.environ.get("CAPSMITH_SIMULATED_CLOUD_DIR")
         default = Path(tempfile.gettempdir()) / f"{SCHEME}-simulated-cloud"
         self.folder = folder or (Path(chosen) if chosen else default)
-        for name in ("servers", "clusters", "resources"):
+        for name in ("servers", "clusters", "resources", "restarts"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.inject_faults(self)
 
@@ -116,6 +116,18 @@ class SimulatedCloud:
     def delete_cluster(self, external_id: str) -> bool:
         """Delete the shared resources of a cluster; return False if they do not exist."""
         return self._delete("cluster", external_id)
+
+    def restart_server(self, external_id: str, request: str) -> bool:
+        """Restart the server, unless the same request has done so; return False in that case.
+
+        Raises LookupError if the server does not exist.
+        """
+        if self._read("servers", external_id) is None:
+            raise LookupError(f"no server {external_id}")
+        if self._read("restarts", request) is not None:
+            return False
+        self._create("restart", request, json.dumps(external_id))
+        return True
 
     def find_resource(self, external_id: str) -> SharedResources | None:
         """Return the resource with this external id, such as a network, if it exists."""

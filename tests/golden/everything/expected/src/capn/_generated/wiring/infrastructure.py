@@ -17,6 +17,8 @@ from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
 from capsmith_runtime.reconcile.permissions import PolicyRule
 from capsmith_runtime.reconcile.watched_kinds import Watch
+from capsmith_runtime.remediation.caches import RemediationKind
+from capsmith_runtime.remediation.controllers import RemediationControllers
 from capsmith_runtime.resource.caches import ResourceKind
 from capsmith_runtime.resource.controllers import ResourceControllers
 from capsmith_runtime.workload.client import WorkloadClients
@@ -25,6 +27,7 @@ from ...controllers.nimbus_cluster import NimbusClusterReconciler
 from ...controllers.nimbus_image import NimbusImageReconciler
 from ...controllers.nimbus_machine import NimbusMachineReconciler
 from ...controllers.nimbus_metal_cluster import NimbusMetalClusterReconciler
+from ...controllers.nimbus_remediation import NimbusRemediationReconciler
 from ...controllers.nimbus_security_group import NimbusSecurityGroupReconciler
 from ...controllers.nimbus_server import NimbusServerReconciler
 from ...health_checks import ManagerHealthChecks
@@ -33,6 +36,7 @@ from ..api.nimbus_cluster import NimbusClusterSpec
 from ..api.nimbus_image import NimbusImageSpec
 from ..api.nimbus_machine import NimbusMachineSpec
 from ..api.nimbus_metal_cluster import NimbusMetalClusterSpec
+from ..api.nimbus_remediation import NimbusRemediationSpec
 from ..api.nimbus_security_group import NimbusSecurityGroupSpec
 from ..api.nimbus_server import NimbusServerSpec
 from ..conversion.infrastructure import KINDS
@@ -55,6 +59,7 @@ COMPONENT: Final = Component(
                 "nimbusidentities",
                 "nimbusmachines",
                 "nimbusmetalclusters",
+                "nimbusremediations",
                 "nimbusroleidentities",
                 "nimbussecuritygroups",
                 "nimbusservers",
@@ -83,6 +88,7 @@ COMPONENT: Final = Component(
                 "nimbusclustertemplates",
                 "nimbusmachinetemplates",
                 "nimbusmetalclustertemplates",
+                "nimbusremediationtemplates",
                 "nimbusservertemplates",
             ),
             verbs=("list", "patch"),
@@ -253,6 +259,22 @@ COMPONENT: Final = Component(
             template=MachineTemplateController,
             workload=WorkloadClients,
             additional=(
+                RemediationControllers(
+                    kinds=(
+                        RemediationKind(
+                            resource=ResourceType(
+                                group="infrastructure.nimbus.example.com",
+                                version="v1beta1",
+                                kind="NimbusRemediation",
+                                plural="nimbusremediations",
+                            ),
+                            finalizer="nimbusremediation.infrastructure.nimbus.example.com",
+                            features=frozenset(),
+                            spec=NimbusRemediationSpec,
+                            reconciler=NimbusRemediationReconciler,
+                        ),
+                    ),
+                ),
                 ResourceControllers(
                     kinds=(
                         ResourceKind(
@@ -309,6 +331,8 @@ COMPONENT: Final = Component(
             "nimbusmachinetemplates.infrastructure.nimbus.example.com",
             "nimbusservers.infrastructure.nimbus.example.com",
             "nimbusservertemplates.infrastructure.nimbus.example.com",
+            "nimbusremediations.infrastructure.nimbus.example.com",
+            "nimbusremediationtemplates.infrastructure.nimbus.example.com",
             "nimbussecuritygroups.infrastructure.nimbus.example.com",
             "nimbusimages.images.nimbus.example.com",
             "nimbusidentities.infrastructure.nimbus.example.com",

@@ -1,0 +1,55 @@
+"""Connect the conformance kit to a test double of your infrastructure.
+
+The kit runs your reconcilers against a fake API server and checks what they create and delete in
+the infrastructure. When you replace the simulated cloud, let ``start`` install a test double of
+your cloud, and let the other methods report what exists in it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from capsmith_runtime.testing.faults import VARIABLE, Faults
+
+from cluster_api_bootstrap_provider_kindle.cloud import SimulatedCloud
+
+
+class Infrastructure:
+    """A test double of the infrastructure, fresh for each test."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Make reconcilers that are created from now on use the test double."""
+        monkeypatch.setenv("CAPSMITH_SIMULATED_CLOUD_DIR", str(self._folder))
+        monkeypatch.setenv(VARIABLE, f"@{self._folder / 'faults'}")
+        SimulatedCloud(self._folder)
+
+    def servers(self) -> list[str]:
+        """Return a unique name of each existing server."""
+        return self._names("servers")
+
+    def remove_server(self, name: str) -> None:
+        """Remove a server without the reconciler, as a cloud user or a failure would."""
+        (self._folder / "servers" / f"{name}.json").unlink()
+
+    def simulate(self, faults: Faults) -> None:
+        """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.
+
+        Raise NotImplementedError with a reason for faults that your test double cannot simulate;
+        their tests are then skipped.
+        """
+        (self._folder / "faults").write_text(str(faults))
+
+    def clusters(self) -> list[str]:
+        """Return a unique name of the shared resources of each cluster."""
+        return self._names("clusters")
+
+    def resources(self) -> list[str]:
+        """Return a unique name of the infrastructure of each resource."""
+        return self._names("resources")
+
+    def _names(self, collection: str) -> list[str]:
+        return sorted(path.stem for path in (self._folder / collection).glob("*.json"))
