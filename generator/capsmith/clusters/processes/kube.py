@@ -95,15 +95,14 @@ class KubeClient:
         self._tls = create_api_server_context(credentials.ca)
         if credentials.cert is not None:
             self._tls.load_cert_chain(credentials.cert, credentials.key)
-        self._local = threading.local()
-        self._connections: set[http.client.HTTPSConnection] = set()
+        self._connections: dict[threading.Thread, http.client.HTTPSConnection] = {}
         self._watches: set[http.client.HTTPSConnection] = set()
         self._kinds: dict[tuple[str, str], ServedKind] = {}
 
     def close(self) -> None:
         """Close all threads' idle connections. The client can still be used."""
-        while self._connections:
-            self._connections.pop().close()
+        for thread in list(self._connections):
+            self._close_connection(thread)
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> JSON:
         """Return an object.
@@ -313,8 +312,7 @@ class KubeClient:
             except (OSError, http.client.HTTPException):
                 # The server may have closed an idle connection in the meantime.
                 connection.close()
-                self._connections.discard(connection)
-                self._local.connection = None
+                self._connections.pop(threading.current_thread(), None)
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("unreachable")
@@ -331,12 +329,21 @@ class KubeClient:
         return http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
 
     def _connection(self) -> http.client.HTTPSConnection:
-        kept = getattr(self._local, "connection", None)
+        thread = threading.current_thread()
+        kept = self._connections.get(thread)
         if kept is None:
-            kept = self._connect(_REQUEST_SECONDS)
-            self._local.connection = kept
-        self._connections.add(kept)  # a closed connection reopens itself
-        return cast(http.client.HTTPSConnection, kept)
+            # Threads that have ended cannot close their connections.
+            for other in list(self._connections):
+                if not other.is_alive():
+                    self._close_connection(other)
+            kept = self._connections[thread] = self._connect(_REQUEST_SECONDS)
+        return kept
+
+    def _close_connection(self, thread: threading.Thread) -> None:
+        # Another thread may close the same one at this moment.
+        kept = self._connections.pop(thread, None)
+        if kept is not None:
+            kept.close()
 
     def _path_of(self, obj: JSON, subresource: str | None = None) -> str:
         metadata = obj["metadata"]
