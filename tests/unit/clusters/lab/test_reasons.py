@@ -72,6 +72,7 @@ WAITS = {
     "WaitingForControlPlaneInitialized",
     "WaitingForIPAddress",
     "WaitingForKubeconfig",
+    "WaitingForRemediation",
 }
 
 
