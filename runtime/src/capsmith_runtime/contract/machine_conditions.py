@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from capsmith_runtime.contract import conditions, metadata
-from capsmith_runtime.contract.constants import OWNER_REMEDIATED_CONDITION
+from capsmith_runtime.contract.constants import (
+    HEALTH_CHECK_SUCCEEDED_CONDITION,
+    OWNER_REMEDIATED_CONDITION,
+    REASON_WAITING_FOR_REMEDIATION,
+)
 from capsmith_runtime.contract.model import Condition, Object
 
 EXTERNALLY_REMEDIATED_CONDITION: Final = "ExternallyRemediated"
-HEALTH_CHECK_SUCCEEDED_CONDITION: Final = "HealthCheckSucceeded"
-REASON_WAITING_FOR_REMEDIATION: Final = "WaitingForRemediation"
-"""Reason with which core, too, asks a Machine's owner to remediate it."""
 
 
 def request_owner_remediation(message: str) -> Condition:

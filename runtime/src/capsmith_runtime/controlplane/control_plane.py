@@ -8,6 +8,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from capsmith_runtime.contract import metadata, times
+from capsmith_runtime.contract.constants import (
+    HEALTH_CHECK_SUCCEEDED_CONDITION,
+    OWNER_REMEDIATED_CONDITION,
+)
 from capsmith_runtime.contract.control_plane import (
     PRE_TERMINATE_PREFIX,
     ControlPlaneMachine,
@@ -177,8 +181,6 @@ def _rollout_criteria(desired: DesiredMachine, obj: JSON) -> RolloutCriteria:
 REMEDIATE_MACHINE: Final = "cluster.x-k8s.io/remediate-machine"
 SKIP_REMEDIATION: Final = "cluster.x-k8s.io/skip-remediation"
 DELETE_MACHINE: Final = "cluster.x-k8s.io/delete-machine"
-HEALTH_CHECK_SUCCEEDED: Final = "HealthCheckSucceeded"
-OWNER_REMEDIATED: Final = "OwnerRemediated"
 NODE_HEALTHY: Final = "NodeHealthy"
 UP_TO_DATE: Final = "UpToDate"
 
@@ -202,8 +204,8 @@ def needs_remediation(machine: ControlPlaneMachine) -> bool:
     if SKIP_REMEDIATION in machine.annotations:
         return False
     return REMEDIATE_MACHINE in machine.annotations or (
-        machine.has_condition(HEALTH_CHECK_SUCCEEDED, "False")
-        and machine.has_condition(OWNER_REMEDIATED, "False")
+        machine.has_condition(HEALTH_CHECK_SUCCEEDED_CONDITION, "False")
+        and machine.has_condition(OWNER_REMEDIATED_CONDITION, "False")
     )
 
 
@@ -214,8 +216,11 @@ def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str
     """
     if machine.name in reported:
         return reported[machine.name]
-    if machine.has_condition(HEALTH_CHECK_SUCCEEDED, "False"):
-        return machine.conditions[HEALTH_CHECK_SUCCEEDED].message or "a health check has failed"
+    if machine.has_condition(HEALTH_CHECK_SUCCEEDED_CONDITION, "False"):
+        return (
+            machine.conditions[HEALTH_CHECK_SUCCEEDED_CONDITION].message
+            or "a health check has failed"
+        )
     node = machine.conditions.get(NODE_HEALTHY)
     # Before the Node is known, its condition only reports that the Machine is still starting.
     if machine.node_name is not None and node is not None and node.status != "True":

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from capsmith_runtime.contract.constants import REASON_WAITING_FOR_REMEDIATION
+
 Cause = Literal["scaling down", "rolling out", "remediating"]
 
 
@@ -154,9 +156,6 @@ CANNOT_BE_REMEDIATED: Final = "CannotBeRemediated"
 MACHINE_DELETING: Final = "MachineDeleting"
 
 
-WAITING_FOR_REMEDIATION: Final = "WaitingForRemediation"
-
-
 def decide_remediation(scale_input: ScaleInput) -> Decision:
     """Return the deletion that is due, and the status of each Machine that needs remediation.
 
@@ -195,7 +194,7 @@ def _waiting(machine: MachineInput, selected: MachineInput | None) -> Remediatio
     if machine.deleting or selected is None:
         return RemediationStatus(MACHINE_DELETING, "Machine is deleting")
     message = f"waits until {selected.name} has been replaced"
-    return RemediationStatus(WAITING_FOR_REMEDIATION, message)
+    return RemediationStatus(REASON_WAITING_FOR_REMEDIATION, message)
 
 
 def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStatus | None:

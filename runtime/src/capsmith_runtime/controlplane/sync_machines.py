@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from capsmith_runtime.contract import metadata, times
-from capsmith_runtime.contract.constants import CLUSTER_KIND, CORE_GROUP
+from capsmith_runtime.contract.constants import (
+    CLUSTER_KIND,
+    CORE_GROUP,
+    HEALTH_CHECK_SUCCEEDED_CONDITION,
+    OWNER_REMEDIATED_CONDITION,
+    REASON_WAITING_FOR_REMEDIATION,
+)
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine, CoreMachines
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.controlplane.control_plane import (
-    HEALTH_CHECK_SUCCEEDED,
-    OWNER_REMEDIATED,
     UP_TO_DATE,
     ControlPlane,
     ReconcileSummary,
@@ -24,7 +28,6 @@ from capsmith_runtime.controlplane.scale_decision import (
     CANNOT_BE_REMEDIATED,
     DEFERRED,
     MACHINE_DELETING,
-    WAITING_FOR_REMEDIATION,
     RemediationStatus,
 )
 from capsmith_runtime.errors import ConflictError, NotFoundError
@@ -203,7 +206,7 @@ class MachineSyncer:
 
 
 _OWN_REASONS: Final = frozenset(
-    {CANNOT_BE_REMEDIATED, DEFERRED, MACHINE_DELETING, WAITING_FOR_REMEDIATION}
+    {CANNOT_BE_REMEDIATED, DEFERRED, MACHINE_DELETING, REASON_WAITING_FOR_REMEDIATION}
 )
 
 
@@ -220,7 +223,7 @@ async def write_machine_conditions(
     for machine in control_plane.machines:
         present = [*_up_to_date(machine, summary.outdated)]
         present += _owner_remediated(machine, summary.decision.remediation)
-        absent = [OWNER_REMEDIATED] if _is_remediation_over(machine) else []
+        absent = [OWNER_REMEDIATED_CONDITION] if _is_remediation_over(machine) else []
         # Read again: this reconcile may have written the Machine, and the write of conditions fails
         # with an outdated version.
         obj = caches.machines.get(NamespacedName(machine.namespace, machine.name))
@@ -253,17 +256,20 @@ def _owner_remediated(
         return ()
     return (
         Condition(
-            type=OWNER_REMEDIATED, status=False, reason=status.reason, message=status.message
+            type=OWNER_REMEDIATED_CONDITION,
+            status=False,
+            reason=status.reason,
+            message=status.message,
         ),
     )
 
 
 def _is_remediation_over(machine: ControlPlaneMachine) -> bool:
     """Return whether the Machine has recovered, or its remediation is no longer requested."""
-    condition = machine.conditions.get(OWNER_REMEDIATED)
+    condition = machine.conditions.get(OWNER_REMEDIATED_CONDITION)
     if condition is None or condition.status != "False":
         return False
     if machine.deleting or needs_remediation(machine):
         return False
-    recovered = machine.has_condition(HEALTH_CHECK_SUCCEEDED, "True")
+    recovered = machine.has_condition(HEALTH_CHECK_SUCCEEDED_CONDITION, "True")
     return recovered or condition.reason in _OWN_REASONS
