@@ -60,9 +60,10 @@ def show_demo(
         )
         raise
     now = time.monotonic()
+    reached = f"has {found.running} Machines Running" if found.machines else "is Provisioned"
     console.print_text(
-        f"The Cluster {_CLUSTER} has {found.running} Machines Running, {now - created:.0f} s after "
-        f"its creation, {now - began:.0f} s in all."
+        f"The Cluster {_CLUSTER} {reached}, {now - created:.0f} s after its creation, "
+        f"{now - began:.0f} s in all."
     )
     console.print_text("\n".join(format_hints(lab.name, state, run, found)))
     return 0

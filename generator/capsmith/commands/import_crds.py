@@ -79,6 +79,14 @@ def _report_import(imported: Imported, output: Path, options: ImportOptions) -> 
             Severity.WARNING,
             "Correct `releases` in the file if the CRDs follow that contract.",
         )
+    if not imported.has_machines:
+        yield Finding(
+            "import-machines",
+            "no CRD is of a kind of machines, so the file has `machines: false`",
+            Location(str(output)),
+            Severity.INFO,
+            "If one is missing, import it, too, or correct its role with --role.",
+        )
     for each in report_differences(imported.crds, imported.refusals):
         # Additions need no action by the author, and every provider has dozens of them; --check
         # lists them.

@@ -59,6 +59,8 @@ class Imported(NamedTuple):
     refusals: tuple[Refusal, ...]
     corrected: Mapping[str, str] = {}
     """Contract versions in metadata.yaml, by release series, where CRDs have different ones."""
+    has_machines: bool = True
+    """Whether the file describes infrastructure on which Machines run, or no infrastructure."""
 
 
 def import_crds(
@@ -100,7 +102,8 @@ def import_crds(
         for source in track("comparing kind", sources)
         for crd in source.all
     ]
-    return Imported(dump_provider_yaml(data), tuple(crds), refusals, head.corrected)
+    text = dump_provider_yaml(data)
+    return Imported(text, tuple(crds), refusals, head.corrected, head.has_machines)
 
 
 def _skeleton(

@@ -24,6 +24,7 @@ _AROUND_NAME = re.compile(r"^cluster-api-([a-z-]+-)??provider-|-system$")
 
 
 _INFRASTRUCTURE = "infrastructure"
+_OF_MACHINES = frozenset({"InfraMachine", "InfraMachinePool", "Remediation"})
 
 
 class Version(NamedTuple):
@@ -52,6 +53,8 @@ class Outline(NamedTuple):
     components: Mapping[str, Sequence[str]] = {}
     """Sections that share a component, keyed by the section that determines the component's
     type."""
+    has_machines: bool = True
+    """Whether Machines run on the infrastructure, if there is any."""
 
     def head(self, repository: str) -> dict[str, Any]:
         """Return the entries in provider.yaml that come before its sections."""
@@ -67,6 +70,8 @@ class Outline(NamedTuple):
             found["groups"] = dict(self.groups)
         if self.components:
             found["components"] = {key: list(names) for key, names in self.components.items()}
+        if not self.has_machines:
+            found["machines"] = False
         return found
 
     def _versions(self) -> list[Any]:
@@ -146,8 +151,22 @@ def decide_outline(
     corrected = {} if series[newest] in followed else {newest: series[newest]}
     if corrected:
         series = {**series, newest: max(followed)}
-    groups, components = _groups(sources), _components(sources)
-    return Outline(name, followed, versions, series, groups, corrected, components)
+    return Outline(
+        name,
+        followed,
+        versions,
+        series,
+        _groups(sources),
+        corrected,
+        _components(sources),
+        _has_machines(sources),
+    )
+
+
+def _has_machines(sources: Sequence[SourceCrd]) -> bool:
+    """Return whether there is a kind that needs machines, or no kind of infrastructure at all."""
+    roles = {source.role for source in sources}
+    return "InfraCluster" not in roles or not roles.isdisjoint(_OF_MACHINES)
 
 
 def _contracts(

@@ -154,8 +154,9 @@ class Topology:
 
     Without it, there is no ClusterClass.
     """
-    machine: Resource
-    machine_template: Resource
+    machine: Resource | None
+    """The kind of machine, or None if no Machines run on the infrastructure."""
+    machine_template: Resource | None
     cluster_spec: Mapping[str, Any]
     machine_spec: Mapping[str, Any]
     cluster_class_spec: Mapping[str, Any]
@@ -185,7 +186,9 @@ class Topology:
     @property
     def control_plane_machines(self) -> bool:
         """Return whether the control plane consists of Machines (CP-11, CP-25)."""
-        return self.control_plane is None or "machines" in self.control_plane.object.features
+        if self.control_plane is None:
+            return self.machine is not None
+        return "machines" in self.control_plane.object.features
 
     @property
     def control_plane_replicas(self) -> bool:
@@ -201,7 +204,7 @@ class Topology:
 def build_topology(
     component: Component, provider: Provider, flavor: str = "", cluster_class: str = ""
 ) -> Topology:
-    """Return the topology of ``component``, which must have an InfraCluster and an InfraMachine.
+    """Return the topology of ``component``, which must have an InfraCluster.
 
     ``flavor`` or ``cluster_class`` selects the cluster template or ClusterClass.  If a provider has
     several cluster or machine kinds, the first ClusterClass uses the first of each, the second uses
@@ -210,13 +213,10 @@ def build_topology(
     place = _place(provider, flavor, cluster_class)
     cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
     cluster_template = component.find_template(cluster)
-    machine = _kind_at(place, component.role(Role.INFRA_MACHINE))
-    machine_template = _kind_at(place, component.role(Role.INFRA_MACHINE_TEMPLATE))
+    machine, machine_template, created = _find_machine(component, place)
     # A variable is defined only once in a ClusterClass, and `builtin` belongs to core, so such
     # names get the kind as a prefix.
-    shared = _names(cluster) & _names(machine) | _RESERVED
-    # Samples of templates need what the templates require, which may be more than the kind does.
-    created = machine._replace(spec_fields=machine_template.spec_fields)
+    shared = _names(cluster) & (_names(machine) if machine else frozenset()) | _RESERVED
     control_plane = _own(provider, Role.CONTROL_PLANE)
     suppliers = [cluster, *([control_plane.object] if control_plane else ())]
     return Topology(
@@ -225,17 +225,33 @@ def build_topology(
         machine=machine,
         machine_template=machine_template,
         cluster_spec=_complete(cluster, _spec(cluster, provider)),
-        machine_spec=_spec(created, provider),
+        machine_spec=_spec(created, provider) if created else {},
         cluster_class_spec=escape_dollars(sample_spec(cluster, provider)),
-        machine_class_spec=escape_dollars(sample_spec(created, provider)),
+        machine_class_spec=escape_dollars(sample_spec(created, provider)) if created else {},
         cluster_variables=_variables(cluster, cluster_template, shared),
-        machine_variables=_variables(machine, machine_template, shared),
+        machine_variables=_variables(machine, machine_template, shared) if machine else (),
         endpoint=any("controlPlaneEndpoint" in supplier.features for supplier in suppliers),
         control_plane=control_plane,
         bootstrap=_own(provider, Role.BOOTSTRAP_CONFIG),
         pool=_flavored(provider, flavor),
         pools=tuple(pool for pool in _all_own(provider, Role.INFRA_MACHINE_POOL) if pool.template),
     )
+
+
+def _find_machine(
+    component: Component, place: int
+) -> tuple[Resource | None, Resource | None, Resource | None]:
+    """Return a kind of machine, its template, and the kind with the template's fields.
+
+    All three are None in a provider without machines.
+    """
+    machines = component.role(Role.INFRA_MACHINE)
+    if not machines:
+        return None, None, None
+    machine = _kind_at(place, machines)
+    template = _kind_at(place, component.role(Role.INFRA_MACHINE_TEMPLATE))
+    # Samples of templates need what the templates require, which may be more than the kind does.
+    return machine, template, machine._replace(spec_fields=template.spec_fields)
 
 
 def _own(provider: Provider, role: Role) -> Own | None:

@@ -44,12 +44,17 @@ def has_template(described: KindSpec) -> bool:
 
 
 def supports_classes(spec: ProviderSpec) -> bool:
-    """Return whether ClusterClasses can use all the provider's cluster and control plane kinds."""
-    return all(
-        described.template is not False
+    """Return whether ClusterClasses can use all the provider's cluster and control plane kinds.
+
+    A provider without machines needs its own control planes: kubeadm's consist of Machines.
+    """
+    templates = [
+        (described.implements, described.template is not False)
         for _, _, described in spec.kinds()
         if described.implements in _OF_CLASSES
-    )
+    ]
+    has_control_plane = "ControlPlane" in dict(templates) or spec.machines is not False
+    return has_control_plane and all(has_one for _, has_one in templates)
 
 
 def template_short_names(described: KindSpec) -> tuple[str, ...]:

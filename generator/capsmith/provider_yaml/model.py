@@ -770,6 +770,14 @@ class ProviderSpec(SpecModel):
     cluster_classes: Many[forms.Label] | None = Field(
         None, description="Names of the released ClusterClasses; [<name>] by default."
     )
+    machines: bool | None = Field(
+        None,
+        description=(
+            "Whether Machines run on the infrastructure; true by default. With false, the "
+            "infrastructure provider has kinds for clusters only, such as virtual clusters, and "
+            "no kind implements InfraMachine."
+        ),
+    )
     e2e: bool | None = Field(
         None,
         alias="e2e",

@@ -166,7 +166,10 @@ def test_a_control_plane_that_lacks_a_field_is_named_before(kind: str, tmp_path:
 
 
 @pytest.mark.parametrize("kind", _CASES["withoutMachines"])
-def test_a_provider_without_machines_is_refused_before(kind: str, tmp_path: Path) -> None:
-    found = _report(tmp_path, crd(kind, status={"ready": {"type": "boolean"}}))
-    assert [(each.id, str(each.severity)) for each in found] == [("kind-missing", "error")]
-    assert "InfraMachine" in found[0].message
+def test_a_provider_without_machines_says_so(kind: str, tmp_path: Path) -> None:
+    (found,) = _report(tmp_path, crd(kind, status={"ready": {"type": "boolean"}}))
+    assert (found.id, str(found.severity)) == ("import-machines", "info")
+    written = yaml.safe_load((tmp_path / "provider.yaml").read_text())
+    assert written["machines"] is False
+    assert list(written["infrastructure"]) == [kind]
+    assert load_text((tmp_path / "provider.yaml").read_text(), "provider.yaml").provider

@@ -83,8 +83,17 @@ class Cluster:
 
     @property
     def is_running(self) -> bool:
-        """Return whether exactly the requested Machines exist and all are running."""
-        return 0 < self.wanted == self.running == len(self.machines)
+        """Return whether exactly the requested Machines exist and all are running.
+
+        A cluster that requests none runs once core reports it as provisioned.
+        """
+        if self.wanted or self.machines:
+            return self.wanted == self.running == len(self.machines)
+        cluster = self.cluster or {}
+        # Core creates the workers of a topology after the Cluster.
+        has_workers = bool(cluster.get("spec", {}).get("topology", {}).get("workers"))
+        is_provided = self.infrastructure is not None and not has_workers
+        return is_provided and _phase(cluster) == "Provisioned"
 
 
 @dataclass(frozen=True)

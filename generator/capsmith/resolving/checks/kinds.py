@@ -48,6 +48,10 @@ def check_templates(draft: Draft, contracts: Iterable[Contract], top: PathReport
     if draft.spec.cluster_classes and not supports_classes(draft.spec):
         message = "a ClusterClass requires a template for each kind of cluster and control plane"
         hint = "Remove `template: false`, or write `clusterClasses: []`."
+        roles = {kind.spec.implements for kind in draft.kinds}
+        if draft.spec.machines is False and "ControlPlane" not in roles:
+            message = "a ClusterClass requires a control plane, and kubeadm's consists of machines"
+            hint = "Add a kind that implements ControlPlane, or write `clusterClasses: []`."
         top.add_error("template-needed", message, hint, "clusterClasses")
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from capsmith.output import monitoring
 from capsmith.provider import hooks
+from capsmith.provider.described_kinds import is_machine_based
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SECTION_TYPES, SectionType
 from capsmith.resolving.checks.names import check_repeats
@@ -15,6 +16,7 @@ from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import join_names, quote
 
 _SECTION: Final = "bootstrap"
+_INFRASTRUCTURE: Final = "infrastructure"
 
 
 _TAKEN: Final = "KubeadmConfig"
@@ -43,21 +45,25 @@ def check_bootstrap(draft: Draft, top: PathReporter) -> None:
                 here.add_error_at_key("kind-taken", message, hint)
 
 
-_NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
+_NEEDED = ("InfraCluster", "InfraMachine")
+_OF_MACHINES = ("InfraMachine", "InfraMachinePool", "Remediation")
+"""Roles that an infrastructure provider without machines cannot have."""
 
 
 def check_sections(draft: Draft, top: PathReporter) -> None:
     """Report a provider.yaml without sections, and sections that lack a required kind.
 
-    Ids: ``section-missing``, ``kind-missing`` and ``end-to-end-tests``.
+    Ids: ``section-missing``, ``kind-missing``, ``section-unused``, ``machines-excluded`` and
+    ``end-to-end-tests``.
     """
     if not draft.sections:
         message = "the provider has no kinds and no runtime extension"
         hint = f"Add a section: {join_names(SECTION_TYPES)}."
         top.add_error("section-missing", message, hint)
-    for section, roles in _NEEDED.items():
-        if section in {each.section for each in draft.sections}:
-            _check_roles(draft, section, roles, top.at(section))
+    if draft.spec.infrastructure is not None:
+        _check_roles(draft, top.at(_INFRASTRUCTURE))
+    if draft.spec.machines is False:
+        _check_excluded(draft, top)
     if draft.spec.e2e:
         _check_e2e(draft, top)
 
@@ -66,6 +72,7 @@ def _check_e2e(draft: Draft, top: PathReporter) -> None:
     """Report Cluster API's end-to-end tests in providers whose clusters they do not know."""
     required = {
         "infrastructure": draft.spec.infrastructure is not None,
+        "kinds for machines": draft.spec.machines is not False,
         "the contract v1beta2": "v1beta2" in draft.spec.contracts,
         "kubeadm for control planes and bootstrap": not (
             draft.spec.bootstrap or draft.spec.control_plane
@@ -76,14 +83,32 @@ def _check_e2e(draft: Draft, top: PathReporter) -> None:
         top.add_error("end-to-end-tests", message, "Remove the key.", "e2e")
 
 
-def _check_roles(
-    draft: Draft, section: str, roles: tuple[str, ...], reporter: PathReporter
-) -> None:
-    for role in roles:
-        kinds = [each.name for each in draft.kinds_of(section) if each.spec.implements == role]
-        if not kinds:
-            message = f"no kind implements {role}"
-            reporter.add_error_at_key("kind-missing", message, f"Add one: `implements: {role}`.")
+def _check_roles(draft: Draft, reporter: PathReporter) -> None:
+    """Report the roles that an infrastructure provider needs but no kind implements."""
+    roles = {each.spec.implements for each in draft.kinds_of(_INFRASTRUCTURE)}
+    needed = _NEEDED if draft.spec.machines is not False else _NEEDED[:1]
+    for role in (each for each in needed if each not in roles):
+        hint = f"Add one: `implements: {role}`."
+        if role == "InfraMachine":
+            hint += " If no Machines run on the infrastructure, write `machines: false`."
+        reporter.add_error_at_key("kind-missing", f"no kind implements {role}", hint)
+
+
+def _check_excluded(draft: Draft, top: PathReporter) -> None:
+    """Report kinds that need machines in a provider whose infrastructure has none."""
+    if draft.spec.infrastructure is None:
+        message = "without a section infrastructure there are no machines"
+        top.add_error_at_key("section-unused", message, "Remove it.", "machines")
+    hint = "Remove it, or the kind."
+    for kind in draft.kinds:
+        role = kind.spec.implements
+        if role in _OF_MACHINES:
+            message = f"{quote(kind.name)} implements {role}, but the provider has no machines"
+        elif is_machine_based(kind.spec):
+            message = f"{quote(kind.name)} consists of Machines, but the provider has no machines"
+        else:
+            continue
+        top.add_error_at_key("machines-excluded", message, hint, "machines")
 
 
 def check_extension(draft: Draft, top: PathReporter) -> None:
@@ -103,9 +128,6 @@ def check_extension(draft: Draft, top: PathReporter) -> None:
             reporter.add_error("RX-04", message, "Choose another `name`.", index)
         hooks.add(hook)
         names.add(name)
-
-
-_INFRASTRUCTURE = "infrastructure"
 
 
 def check_components(draft: Draft, top: PathReporter) -> None:

@@ -34,7 +34,7 @@ class IdentityConformance(InfrastructureConformance):
                 component=component,
                 controllers=controllers,
                 cluster_kind=cluster_kind,
-                machine_kind=machine_kind,
+                machine=machine_kind,
                 identity=identity,
             )
             for component, controllers in provider.groups_of(InfrastructureControllers)

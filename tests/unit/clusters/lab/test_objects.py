@@ -185,6 +185,15 @@ def test_the_demo_ends_when_all_machines_run() -> None:
     assert not Cluster(cluster("Provisioned")).is_running
 
 
+def test_the_demo_of_a_cluster_without_machines_ends_when_it_is_provisioned() -> None:
+    found = Cluster(cluster("Provisioned"), infrastructure("demo", provisioned=True))
+    assert found.is_running
+    assert not replace(found, cluster=cluster("Provisioning")).is_running
+    classy = cluster("Provisioned")
+    classy["spec"]["topology"] = {"workers": {"machineDeployments": [{"name": "md-0"}]}}
+    assert not replace(found, cluster=classy).is_running
+
+
 def test_only_rows_that_are_new_or_different_are_changes() -> None:
     first, second = ObjectRow(0, "Cluster", "a", "Pending", ""), ObjectRow(
         1, "Machine", "b", "Pending", ""

@@ -13,7 +13,10 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 
 class InfrastructureEnvironment(TestEnvironment):
-    """A management cluster with one kind of infrastructure cluster and one kind of machine."""
+    """A management cluster with one kind of infrastructure cluster and one kind of machine.
+
+    The provider may have no machines.
+    """
 
     def __init__(
         self,
@@ -24,13 +27,13 @@ class InfrastructureEnvironment(TestEnvironment):
         infrastructure: InfrastructureDouble,
         controllers: InfrastructureControllers,
         cluster_kind: InfraClusterKind,
-        machine_kind: InfraMachineKind,
+        machine_kind: InfraMachineKind | None,
         identity_kind: IdentityKind | None = None,
     ) -> None:
         super().__init__(provider, component, core_version)
         self.infrastructure = infrastructure
         self.controllers = controllers
-        self.machine_kind, self.cluster_kind = machine_kind, cluster_kind
+        self.cluster_kind, self.has_machines = cluster_kind, machine_kind is not None
         self.core = FakeCore(
             self.api,
             cluster_kind,
@@ -39,6 +42,11 @@ class InfrastructureEnvironment(TestEnvironment):
             identity_kind=identity_kind,
         )
         self.core.add_credentials(controllers.identities, component.namespace)
+
+    @property
+    def machine_kind(self) -> InfraMachineKind:
+        """Return the kind of machine; the test fails if the provider has none."""
+        return self.core.machine_kind
 
     async def running_cluster(self) -> NamespacedName:
         """Add a cluster, and wait until core has recorded its infrastructure as provisioned."""

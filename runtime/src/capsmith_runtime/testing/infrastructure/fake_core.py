@@ -23,18 +23,27 @@ class FakeCore:
         self,
         api: FakeApi,
         cluster_kind: InfraClusterKind,
-        machine_kind: InfraMachineKind,
+        machine_kind: InfraMachineKind | None,
         *,
         manifests: Manifests,
         identity_kind: IdentityKind | None = None,
     ) -> None:
-        """Initialise; clusters refer to the identity of their sample or of the given kind."""
+        """Initialise; clusters refer to the identity of their sample or of the given kind.
+
+        ``machine_kind`` is None if the provider has no machines.
+        """
         self.api = api
         self._manifests = manifests
         self.cluster_kind = cluster_kind
-        self.machine_kind = machine_kind
+        self._machine_kind = machine_kind
         self.identity_kind = identity_kind
         self._old = api.core_version == "v1beta1"
+
+    @property
+    def machine_kind(self) -> InfraMachineKind:
+        """Return the kind of machine; the test fails if the provider has none."""
+        assert self._machine_kind is not None, "the provider has no machines"
+        return self._machine_kind
 
     def add_credentials(self, kinds: Sequence[IdentityKind], namespace: str) -> None:
         """Add the sample identities and their Secrets, if the provider has any."""

@@ -110,7 +110,7 @@ class ResourceEnvironment(BaseResourceEnvironment, InfrastructureEnvironment):
             infrastructure=infrastructure,
             controllers=controllers,
             cluster_kind=controllers.clusters[0],
-            machine_kind=controllers.machines[0],
+            machine_kind=next(iter(controllers.machines), None),
         )
         self.kind = kind
 

@@ -3,6 +3,7 @@
 from capsmith_runtime.testing.conformance.infrastructure.accounts import TestAccounts
 from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import TestInfrastructureCalls
 from capsmith_runtime.testing.conformance.infrastructure.cluster import (
+    TestClustersWithoutMachines,
     TestControlPlaneEndpoint,
     TestInfraCluster,
 )
@@ -27,6 +28,7 @@ from capsmith_runtime.testing.conformance.infrastructure.watches import (
 
 __all__ = [
     "TestAccounts",
+    "TestClustersWithoutMachines",
     "TestControlPlaneEndpoint",
     "TestDeletionOrder",
     "TestInfraCluster",

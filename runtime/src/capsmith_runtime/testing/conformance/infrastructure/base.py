@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -23,15 +24,22 @@ class InfrastructureCase(Case):
     component: Component
     controllers: InfrastructureControllers
     cluster_kind: InfraClusterKind
-    machine_kind: InfraMachineKind
+    machine: InfraMachineKind | None
+    """The kind of machine, or None if the provider has none."""
     identity: IdentityKind | None = None
     """The kind of identity, or None if clusters refer to no identity."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Return the names of the case's two or three kinds."""
-        kinds = (self.cluster_kind, self.machine_kind, self.identity)
+        """Return the names of the case's kinds."""
+        kinds = (self.cluster_kind, self.machine, self.identity)
         return [kind.resource.kind for kind in kinds if kind is not None]
+
+    @property
+    def machine_kind(self) -> InfraMachineKind:
+        """Return the kind of machine; the test fails if the provider has none."""
+        assert self.machine is not None, "the provider has no machines"
+        return self.machine
 
 
 class WithInfrastructure(Conformance):
@@ -51,6 +59,9 @@ class WithInfrastructure(Conformance):
 class InfrastructureConformance(WithInfrastructure):
     """Base class for scenarios that run a manager for clusters and machines."""
 
+    needs_machines: ClassVar[bool] = True
+    """Whether the scenarios run only for providers with a kind of machine."""
+
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
         """Return cases in which each kind occurs with each core version."""
@@ -61,11 +72,12 @@ class InfrastructureConformance(WithInfrastructure):
                 component=component,
                 controllers=controllers,
                 cluster_kind=cluster_kind,
-                machine_kind=machine_kind,
+                machine=machine,
             )
             for component, controllers in provider.groups_of(InfrastructureControllers)
             for version in provider.core_versions
-            for cluster_kind, machine_kind in _pairs(controllers)
+            for cluster_kind, machine in _pairs(controllers)
+            if machine is not None or not cls.needs_machines
         ]
 
     @pytest.fixture
@@ -80,15 +92,18 @@ class InfrastructureConformance(WithInfrastructure):
             infrastructure=infrastructure,
             controllers=case.controllers,
             cluster_kind=case.cluster_kind,
-            machine_kind=case.machine_kind,
+            machine_kind=case.machine,
             identity_kind=case.identity,
         )
 
 
 def _pairs(
     controllers: InfrastructureControllers,
-) -> Iterator[tuple[InfraClusterKind, InfraMachineKind]]:
-    """Yield each kind of cluster and machine at least once, in as few pairs as possible."""
-    clusters, machines = controllers.clusters, controllers.machines
-    for index in range(max(len(clusters), len(machines)) if clusters and machines else 0):
+) -> Iterator[tuple[InfraClusterKind, InfraMachineKind | None]]:
+    """Yield each kind of cluster and machine at least once, in as few pairs as possible.
+
+    Without kinds of machines, each cluster has None.
+    """
+    clusters, machines = controllers.clusters, controllers.machines or (None,)
+    for index in range(max(len(clusters), len(machines)) if clusters else 0):
         yield clusters[index % len(clusters)], machines[index % len(machines)]

@@ -18,10 +18,13 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 PAUSED = "cluster.x-k8s.io/paused"
 MANAGED_BY = "cluster.x-k8s.io/managed-by"
+DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 
 class TestInfraCluster(InfrastructureConformance):
     """Lifecycle of an infrastructure cluster."""
+
+    needs_machines = False
 
     @scenario
     async def test_a_cluster_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:
@@ -150,6 +153,8 @@ class TestInfraCluster(InfrastructureConformance):
 class TestControlPlaneEndpoint(InfrastructureConformance):
     """The endpoint that an infrastructure cluster provides for its control plane."""
 
+    needs_machines = False
+
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
         """Return only the cases whose cluster kind provides an endpoint."""
@@ -175,3 +180,65 @@ class TestControlPlaneEndpoint(InfrastructureConformance):
         env.start()
         await env.eventually("c2 is there", lambda: env.has_cluster(second))
         assert env.core.infra_cluster(second)["spec"]["controlPlaneEndpoint"] == given
+
+
+class TestClustersWithoutMachines(InfrastructureConformance):
+    """Pauses, moves and crashes in a provider without machines, which must not lose a cluster."""
+
+    needs_machines = False
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return only the cases without machines; those of machines include their cluster."""
+        return [case for case in super().cases(provider) if case.machine is None]
+
+    @scenario
+    async def test_nothing_is_deleted_while_paused(self, env: InfrastructureEnvironment) -> None:
+        """While its Cluster is paused, a deleted object keeps its infrastructure."""
+        key = await env.running_cluster()
+        env.core.pause(key)
+        env.api.remove(env.cluster_kind.resource.kind, key)
+        await env.quiet()
+        assert len(env.infrastructure.clusters()) == 1
+        assert env.shows(env.core.infra_cluster(key), "Paused", "True", "Paused")
+
+        env.core.pause(key, False)
+        await env.eventually("it is gone", lambda: env.is_gone(env.cluster_kind, key))
+        assert env.infrastructure.clusters() == []
+
+    @scenario
+    async def test_a_move_deletes_no_infrastructure(self, env: InfrastructureEnvironment) -> None:
+        """An object that ``clusterctl move`` deletes at the source keeps its infrastructure."""
+        key = await env.running_cluster()
+        before = env.infrastructure.clusters()
+        kind = env.cluster_kind.resource.kind
+        env.api.change(kind, key, {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}})
+        env.api.remove(kind, key)
+        await env.quiet()
+        assert env.infrastructure.clusters() == before
+        assert env.core.infra_cluster(key)["metadata"]["finalizers"]
+
+    @scenario
+    async def test_a_crash_before_a_write_duplicates_nothing(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A manager that crashes before it writes the status creates nothing a second time."""
+        reached = asyncio.Event()
+
+        def crash(verb: str, kind: str, body: JSON) -> None:
+            if (verb, kind) == ("patch_status", env.cluster_kind.resource.kind):
+                reached.set()
+                raise create_api_error(500, "InternalError", "the answer never came")
+
+        env.api.fault = crash
+        key = env.core.add_cluster()
+        await env.eventually("the write is tried", reached.is_set)
+        await env.kill()
+        clusters = env.infrastructure.clusters()
+        assert len(clusters) == 1, "the cluster was not created before its status is written"
+
+        env.api.fault = None
+        env.start()
+        await env.eventually("it is there", lambda: env.has_cluster(key))
+        await env.quiet()
+        assert env.infrastructure.clusters() == clusters

@@ -1,0 +1,42 @@
+"""The kit of a provider on whose infrastructure no Machines run, such as virtual clusters."""
+
+from __future__ import annotations
+
+from capsmith_runtime.testing.conformance import conformance_tests
+from tests.runtime.scenarios.providers import provider_of
+
+PROVIDER = provider_of(
+    "without-machines",
+    """\
+capsmith: 1
+name: cove
+repository: https://github.com/cove/cluster-api-provider-cove
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+machines: false
+infrastructure:
+  CoveCluster:
+    implements: InfraCluster
+    spec: {size: string!}
+  CoveLagoonCluster:
+    implements: InfraCluster
+    features: {controlPlaneEndpoint: false}
+  CoveNetwork:
+    implements: Resource
+""",
+)
+_TESTS = conformance_tests(PROVIDER)
+globals().update(_TESTS)
+
+
+def test_the_scenarios_need_no_machines() -> None:
+    found = {name for name in _TESTS if not name.startswith("TestResource")}
+    assert found == {
+        "TestClustersWithoutMachines",
+        "TestControlPlaneEndpoint",
+        "TestInfraCluster",
+        "TestSamples",
+        "TestTemplates",
+    }
+    case_ids = {case.id for case in _TESTS["TestInfraCluster"].cases(PROVIDER)}
+    assert case_ids == {"core-v1beta2-CoveCluster", "core-v1beta2-CoveLagoonCluster"}
