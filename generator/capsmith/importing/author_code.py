@@ -8,6 +8,7 @@ from capsmith.findings import Finding, Location, Severity
 from capsmith.output.crd import build_spec_schema, list_field_paths
 from capsmith.output.field_copies import list_function_copies
 from capsmith.output.python_types import ConvertedVersion, list_converted_versions
+from capsmith.output.topology import has_version
 from capsmith.output.write_limits import list_absent_fields
 from capsmith.provider.described_kinds import MANAGED
 from capsmith.provider.model import Provider, Resource, Role, Schema
@@ -21,7 +22,6 @@ _REFERENCES = (
 """Paths of which one is missing if a control plane's CRD has no reference as in the contract."""
 _REFERENCE_PARTS = frozenset({"kind", "name"})
 _ID = "providerID"
-_VERSION = "spec.version"
 _LIMITS = ("pattern", "minLength")
 
 
@@ -31,7 +31,8 @@ def find_author_code(provider: Provider, locate: Callable[[str], Location]) -> I
     Until then, the repository's own tests may fail.  ``import-conversion``: a conversion raises
     NotImplementedError, because one version requires a field that cannot be derived from the other
     and cannot be left empty.  ``import-control-plane``: a control plane's CRD lacks the contract's
-    reference to its Machines' infrastructure (CP-13) or the Kubernetes version.
+    reference to its Machines' infrastructure (CP-13); without the Kubernetes version, which is not
+    needed, it is information.
     ``import-provider-id``: the provider IDs that a file creates must satisfy the CRD's limits.
     ``locate`` returns the position of a kind in provider.yaml.
     """
@@ -94,32 +95,44 @@ def _check_control_plane(resource: Resource, location: Location) -> Iterator[Fin
     references = [each for each in _REFERENCES if each in absent]
     if any(path in _REFERENCES for path, _ in list_field_paths(resource)):
         references = []
-    lacks = []
     if MANAGED not in resource.features and references:
         there = ", ".join(_list_other_references(resource))
         instead = f" (it has {there} instead)" if there else ""
-        lacks.append(
-            (
-                f"{references[0]}{instead}, from which the manager creates the infrastructure of"
-                " Machines (CP-13)",
-                ", and convert the field that the CRD has instead" if there else "",
-            )
-        )
-    if _lacks_version(resource):
-        lacks.append(
-            (
-                f"{_VERSION}, from which the manager reads the version of Kubernetes (CP-08)",
-                ", and set it in the conversion",
-            )
-        )
-    for field, conversion in lacks:
+        conversion = ", and convert the field that the CRD has instead" if there else ""
         yield Finding(
             "import-control-plane",
-            f"{resource.kind}: the CRD has no {field}",
+            f"{resource.kind}: the CRD has no {references[0]}{instead}, from which the manager"
+            " creates the infrastructure of Machines (CP-13)",
             location,
             Severity.WARNING,
             f"Add it to {location.file} in a new API version{conversion}; until then the tests of"
             " the control plane fail.",
+        )
+    yield from _check_version(resource, location)
+
+
+def _check_version(resource: Resource, location: Location) -> Iterator[Finding]:
+    """Report a control plane whose CRD has no field for the version of Kubernetes."""
+    if has_version(resource):
+        return
+    lacks = f"{resource.kind}: the CRD has no spec.version"
+    if MANAGED not in resource.features:
+        yield Finding(
+            "import-control-plane",
+            f"{lacks}, so that its Machines have no version of Kubernetes (CP-08)",
+            location,
+            Severity.INFO,
+            f"If their bootstrap data depend on it, add it to {location.file} in a new API version.",
+        )
+    elif "version" in resource.features:
+        # Without a version in the status either, the service decides which one it runs.
+        yield Finding(
+            "import-control-plane",
+            f"{lacks}, from which the manager reads the version of Kubernetes (CP-08)",
+            location,
+            Severity.WARNING,
+            f"Add it to {location.file} in a new API version, and set it in the conversion; until"
+            " then the tests of the control plane fail.",
         )
 
 
@@ -135,13 +148,6 @@ def _list_other_references(resource: Resource) -> Iterator[str]:
 
 def _is_reference(schema: Schema) -> bool:
     return set(schema.get("properties", ())) >= _REFERENCE_PARTS
-
-
-def _lacks_version(resource: Resource) -> bool:
-    if "version" not in resource.features:
-        # A service may decide which version a managed control plane runs.
-        return MANAGED not in resource.features
-    return _VERSION in list_absent_fields(resource)
 
 
 def _list_id_limits(resource: Resource) -> str:

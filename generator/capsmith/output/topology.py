@@ -47,9 +47,7 @@ def build_example_control_plane(resource: Resource, provider: Provider) -> dict[
     """
     if resource.role is not Role.CONTROL_PLANE:
         return {}
-    fields: dict[str, Any] = (
-        {"version": str(provider.kubernetes)} if "version" in resource.features else {}
-    )
+    fields: dict[str, Any] = {"version": str(provider.kubernetes)} if has_version(resource) else {}
     if "machines" not in resource.features:
         return fields
     version, kind, name = _template(provider)
@@ -58,6 +56,11 @@ def build_example_control_plane(resource: Resource, provider: Provider) -> dict[
         return {**fields, **place_machine_reference(resource, reference)}
     reference = {"apiGroup": version.partition("/")[0], "kind": kind, "name": name}
     return {**fields, **place_machine_reference(resource, reference)}
+
+
+def has_version(resource: Resource) -> bool:
+    """Return whether a control plane's CRD has ``spec.version``; status may have one without it."""
+    return "version" in build_spec_schema(resource, resource.storage_version)["properties"]
 
 
 def place_machine_reference(resource: Resource, reference: Mapping[str, str]) -> dict[str, Any]:
@@ -189,6 +192,11 @@ class Topology:
         if self.control_plane is None:
             return self.machine is not None
         return "machines" in self.control_plane.object.features
+
+    @property
+    def control_plane_version(self) -> bool:
+        """Return whether the CRD of the control plane has ``spec.version`` (CP-08)."""
+        return self.control_plane is None or has_version(self.control_plane.object)
 
     @property
     def control_plane_replicas(self) -> bool:

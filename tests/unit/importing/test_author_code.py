@@ -58,15 +58,24 @@ def test_a_reference_without_a_group_is_named() -> None:
     assert "has no spec.machineTemplate (it has spec.infrastructureTemplate instead)" in message
 
 
-def test_a_control_plane_without_a_version_is_reported() -> None:
+def test_machines_without_a_version_are_reported() -> None:
     group = "controlplane.cluster.x-k8s.io"
     spec = {
         "replicas": {"type": "integer", "format": "int32"},
         "distributionVersion": {"type": "string"},
     }
     plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
-    ids = [id_ for id_, message in _found(plane) if "has no spec.version" in message]
-    assert ids == ["import-control-plane"]
+    (found,) = (each for each in _find(plane) if "has no spec.version" in each.message)
+    assert (found.id, str(found.severity)) == ("import-control-plane", "info")
+
+
+def test_a_managed_control_plane_with_a_version_in_its_status_only_is_reported() -> None:
+    group = "controlplane.cluster.x-k8s.io"
+    status = {"ready": {"type": "boolean"}, "version": {"type": "string"}}
+    plane = crd("AcmeControlPlane", spec={"tier": {"type": "string"}}, group=group, status=status)
+    ((id_, message),) = _found(plane)
+    assert id_ == "import-control-plane"
+    assert "has no spec.version, from which" in message
 
 
 def test_a_managed_control_plane_needs_no_version() -> None:

@@ -39,7 +39,7 @@ class ControlPlaneMachine:
     deleted: str | None
     """Deletion timestamp in RFC 3339, or None if the Machine is not being deleted."""
     version: str | None
-    """The Kubernetes version that the Machine was created with."""
+    """The Kubernetes version that the Machine was created with, or None if it has none."""
     failure_domain: str | None
     """The failure domain in which the Machine is created, or None if it may be created in any."""
     provider_id: str | None
@@ -56,6 +56,13 @@ class ControlPlaneMachine:
     """Time at which the Machine's certificates expire, in RFC 3339, or None if unknown."""
     conditions: Mapping[str, MachineCondition]
     """Status, reason and message of each condition, keyed by condition type."""
+    kubelet_version: str | None = None
+    """The version that the Machine's Node reports, or None until core has found the Node."""
+
+    @property
+    def running_version(self) -> str | None:
+        """Return the Machine's version or, if it has none, that of its Node."""
+        return self.version or self.kubelet_version
 
     @property
     def deleting(self) -> bool:
@@ -166,6 +173,7 @@ def read_control_plane_machine(
             )
             for entry in conditions
         },
+        kubelet_version=metadata.text(obj, "status", "nodeInfo", "kubeletVersion") or None,
     )
 
 
@@ -189,10 +197,10 @@ def build_machine(
     """
     spec: dict[str, Any] = {
         "clusterName": draft.cluster_name,
-        "version": draft.version,
         "bootstrap": {"configRef": bootstrap},
         "infrastructureRef": infrastructure,
     }
+    set_or_remove(spec, "version", draft.version or None)
     set_or_remove(spec, "failureDomain", draft.failure_domain)
     return {
         "apiVersion": f"{CORE_GROUP}/{version}",

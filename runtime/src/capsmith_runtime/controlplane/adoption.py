@@ -99,6 +99,6 @@ class MachineAdopter:
             label = CONTROL_PLANE_NAME_LABEL
             return "" if name == own_name else f"its label {label} is {name}, not {own_name}"
         version = metadata.text(obj, "spec", "version")
-        if read.version is None or is_within_one_minor(read.version, version):
+        if not version or read.version is None or is_within_one_minor(read.version, version):
             return ""
         return f"its version {read.version} is more than one minor release away from {version}"

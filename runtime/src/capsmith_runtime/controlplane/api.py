@@ -49,7 +49,7 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
     cluster: Cluster
     """The Cluster that the control plane belongs to."""
     version: str
-    """The desired Kubernetes version."""
+    """The desired Kubernetes version; empty if the kind has no ``spec.version``."""
     replicas: int
     """The desired number of Machines."""
     machines: Sequence[ControlPlaneMachine]

@@ -154,12 +154,12 @@ def build_deleted_cluster(namespace: str, name: str) -> Cluster:
 def _desired_machine(
     kind: ControlPlaneKind, shape: ControlPlaneShape, obj: JSON, cluster: Cluster
 ) -> DesiredMachine:
-    resource = kind.resource
+    resource, version = kind.resource, metadata.text(obj, "spec", "version")
     return DesiredMachine(
         owner=obj,
         cluster=cluster,
         template=shape.read_machine_template(read_at_contract_paths(obj, kind.field_paths)),
-        version=normalize(metadata.text(obj, "spec", "version")),
+        version=normalize(version) if version else "",
         bootstrap=ObjectRef(kind.bootstrap_group, kind.bootstrap_kind, ""),
         bootstrap_spec=metadata.lookup(obj, "spec", "bootstrapConfigSpec"),
         annotations=Annotations(f"{resource.kind.lower()}.{resource.group}"),

@@ -101,6 +101,8 @@ class DesiredMachine:
     cluster: Cluster
     template: MachineTemplate
     version: str
+    """Version of Kubernetes; empty if the control plane's CRD has none, so that Machines have none.
+    """
     bootstrap: ObjectRef
     """Group and kind of the bootstrap configurations; each has the name of its Machine."""
     bootstrap_spec: Mapping[str, Any] | None

@@ -20,6 +20,7 @@ class RolloutCriteria:
     """The settings that decide whether a Machine is up to date."""
 
     version: str
+    """Version of Kubernetes; empty if the control plane's CRD has none."""
     template: ObjectRef
     """Reference to the infrastructure template."""
     bootstrap_spec: Object
@@ -42,7 +43,7 @@ def find_outdated_reasons(
     A missing object, or one that is being deleted, is not a reason to replace the Machine.
     """
     reasons = []
-    if machine.version != criteria.version:
+    if criteria.version and machine.version != criteria.version:
         reasons.append(f"Version {machine.version}, {criteria.version} required")
     # The name of the template counts, not its content: another spec needs another template.
     if infrastructure is not None and _has_other_template(infrastructure, criteria.template):

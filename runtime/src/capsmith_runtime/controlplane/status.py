@@ -44,10 +44,10 @@ def build_facts(control_plane: ControlPlane, summary: ReconcileSummary) -> Contr
     """Return the facts that the status reports, except the conditions."""
     machines = control_plane.machines
     # A version counts as running from the first Node with it until the Machine is gone.
-    running = (m.version for m in machines if m.node_name is not None and m.version is not None)
+    running = (m.running_version for m in machines if m.node_name is not None)
     return ControlPlaneFacts(
         initialized=summary.initialized,
-        versions=count_versions(running),
+        versions=count_versions(version for version in running if version is not None),
         replicas=ReplicaFacts(
             desired=control_plane.replicas,
             current=len(machines),

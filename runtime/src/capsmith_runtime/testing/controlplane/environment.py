@@ -11,7 +11,12 @@ from capsmith_runtime.contract.field_paths import write_at_own_paths
 from capsmith_runtime.controlplane.annotations import Annotations
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.testing.controlplane.fake_machines import FakeMachines, crd_of, template_of
+from capsmith_runtime.testing.controlplane.fake_machines import (
+    VERSION,
+    FakeMachines,
+    crd_of,
+    template_of,
+)
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
@@ -108,6 +113,21 @@ class ControlPlaneEnvironment(TestEnvironment):
         own = self._at_own_paths(spec)
         self.api.change(self.kind.resource.kind, CONTROL_PLANE, {"spec": own})
 
+    def change_machines(self) -> None:
+        """Request other Machines: with another version or, if the CRD has none, template."""
+        if self.has_version:
+            self.change(version="1.35.0")
+        else:
+            self.api.add(template_of("t2"))
+            self.change(machineTemplate=self.from_template("t2"))
+
+    @property
+    def has_version(self) -> bool:
+        """Return whether the CRD has ``spec.version``."""
+        resource = self.kind.resource
+        kind: JSON = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return self.has_field(kind, "spec", "version")
+
     def obj(self) -> JSON:
         """Return the control plane's current object; the test fails if it does not exist."""
         found = self.api.find(self.kind.resource.kind, CONTROL_PLANE)
@@ -176,7 +196,8 @@ class ControlPlaneEnvironment(TestEnvironment):
             template: JSON = {"infrastructureRef": self._reference("t1")}
         else:
             template = {"spec": {"infrastructureRef": self._reference("t1")}}
-        return {"replicas": replicas, "version": "v1.34.0", "machineTemplate": template}
+        version = {"version": VERSION} if self.has_version else {}
+        return {"replicas": replicas, **version, "machineTemplate": template}
 
     def _cluster(self) -> JSON:
         domains: Any = [{"name": name, "controlPlane": name != "w"} for name in ("a", "b", "w")]

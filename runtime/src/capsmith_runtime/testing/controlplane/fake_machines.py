@@ -14,6 +14,8 @@ from capsmith_runtime.testing.fake_api import FakeApi
 FINALIZER = "machine.cluster.x-k8s.io"
 PRE_TERMINATE = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
 TIME = "2030-01-01T00:00:00Z"
+VERSION = "v1.34.0"
+"""Version of Kubernetes of the Nodes of Machines that have none."""
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 
@@ -106,11 +108,13 @@ class FakeMachines:
             self._api.change("Machine", key, {"spec": {"providerID": f"fake://{key.name}"}})
         elif self._initialized() and "nodeRef" not in (machine.get("status") or {}):
             # Core looks for Nodes only once the control plane is initialised.
-            self._api.change("Machine", key, {"status": {"nodeRef": {"name": key.name}}})
+            version = machine["spec"].get("version", VERSION)
+            found = {"nodeRef": {"name": key.name}, "nodeInfo": {"kubeletVersion": version}}
+            self._api.change("Machine", key, {"status": found})
             for condition_type in ("NodeHealthy", "Ready", "Available"):
-                found = self._api.find("Machine", key)
-                assert found is not None
-                self._set(found, condition_type, "True")
+                current = self._api.find("Machine", key)
+                assert current is not None
+                self._set(current, condition_type, "True")
 
     def _end(self, machine: JSON, key: NamespacedName) -> None:
         if self.draining:

@@ -175,7 +175,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
         env.add_control_plane(1)
         await env.eventually("it was begun", lambda: env.api.all(env.kind.bootstrap_kind))
         (begun,) = env.api.all("FakeMachine")
-        env.change(version="v1.35.0")
+        env.change_machines()
         env.api.fault = None
         await env.settled(1)
         assert begun["metadata"]["name"] not in env.names()

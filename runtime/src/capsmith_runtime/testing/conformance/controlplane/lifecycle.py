@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
@@ -106,6 +108,8 @@ class TestControlPlane(ControlPlaneConformance):
 
         Proves: CP-08, CP-10.
         """
+        if not env.has_version:
+            pytest.skip("the CRD has no version: another template replaces the Machines")
         await env.running(3)
         before = set(env.names())
         env.change(version="1.35.0")
@@ -168,7 +172,7 @@ class TestControlPlane(ControlPlaneConformance):
             strategy["type"] = "RollingUpdate"
         env.change(rollout={"strategy": strategy})
         before = set(env.names())
-        env.change(version="1.35.0")
+        env.change_machines()
         numbers: set[int] = set()
 
         def is_replaced() -> bool:
@@ -195,7 +199,7 @@ def _check_machine(env: ControlPlaneEnvironment, machine: JSON) -> None:
     assert owner["uid"] == env.obj()["metadata"]["uid"]
     assert owner["controller"] is True
     assert spec["clusterName"] == CLUSTER.name
-    assert spec["version"] == "v1.34.0"
+    assert spec.get("version") == ("v1.34.0" if env.has_version else None)
     for reference in (spec["infrastructureRef"], spec["bootstrap"]["configRef"]):
         assert reference["name"] == name
     for kind in ("Machine", *_machine_kinds(env)):
