@@ -122,7 +122,7 @@ def _check_version(resource: Resource, location: Location) -> Iterator[Finding]:
             f"{lacks}, so that its Machines have no version of Kubernetes (CP-08)",
             location,
             Severity.INFO,
-            f"If their bootstrap data depend on it, add it to {location.file} in a new API version.",
+            f"Add it to {location.file} in a new API version if their bootstrap data depend on it.",
         )
     elif "version" in resource.features:
         # Without a version in the status either, the service decides which one it runs.

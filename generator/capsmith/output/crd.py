@@ -6,6 +6,7 @@ the contract version of its :class:`ApiVersion`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from capsmith.provider.field_paths import move_fields, select_paths
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 from capsmith.provider.versions import select_version
 
+_READ_INSIDE = re.compile(r"\bself\.(\w+)\.")
+"""Names of fields of which a CEL rule reads a part."""
 _SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")
 
@@ -478,13 +481,21 @@ def list_field_paths(resource: Resource, version: ApiVersion | None = None) -> F
 
 
 def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str, Any]]:
-    """Return the contract's rules for the spec, except rules that read fields a template lacks."""
+    """Return the contract's rules for the spec, except rules that read fields a template lacks.
+
+    Rules that read what is inside a field are left out, too, if the author has left out or declared
+    the field: they may not hold for other types.
+    """
     if resource.role.is_template:
         return []
+    own, changed = resource.contract_fields, set[str]()
+    if own is not None:
+        changed = {*own.spec, *(path.removeprefix("spec.") for path in own.without)}
     return [
         {"rule": validation.rule, "message": validation.message}
         for validation in shape.validations
         if validation.features <= resource.features
+        and changed.isdisjoint(_READ_INSIDE.findall(validation.rule))
     ]
 
 
@@ -497,3 +508,25 @@ ZEROS: Final = {
     **{"array": [], "object": {}},
 }
 """Zero value for each JSON type. The manager writes them to required status fields."""
+
+
+def build_zero(schema: Schema) -> Any:
+    """Return the zero value of a schema, as Go has it; None if some part of it has no type.
+
+    The zero value of an object has the fields that it requires, without those that have a default.
+    """
+    zero = ZEROS.get(str(schema.get("type")))
+    if zero != {}:
+        return zero
+    below = {name: build_zero(field) for name, field in list_needed_fields(schema)}
+    return None if None in below.values() else below
+
+
+def list_needed_fields(schema: Schema) -> list[tuple[str, Schema]]:
+    """Return the name and schema of each property that is required and has no default."""
+    properties = schema.get("properties") or {}
+    return [
+        (name, properties[name])
+        for name in schema.get("required", ())
+        if name in properties and "default" not in properties[name]
+    ]

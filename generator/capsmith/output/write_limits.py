@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from capsmith.output.crd import build_spec_schema, build_status_schema, select_contract_fields
+from capsmith.output.crd import (
+    build_spec_schema,
+    build_status_schema,
+    list_needed_fields,
+    select_contract_fields,
+)
 from capsmith.provider.model import Resource, Schema
 
 _DEFAULTED: Final = ("reason", "message")
@@ -14,19 +19,22 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
 def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
-    """Return (name, JSON type) for each status field that every object must have.
+    """Return (path, JSON type) for each status field that every object must have.
 
-    Empty unless the author requires any.  Fields with a default are left out.
+    An object comes before the fields that it requires, such as ``ref`` before ``ref.name``.  Empty
+    unless the author requires any.  Fields with a default are left out.
     """
     if "required" not in resource.options.limits("status"):
         return ()
     schema = build_status_schema(resource, resource.storage_version) or {}
-    fields = schema.get("properties", {})
-    return tuple(
-        (name, fields[name]["type"])
-        for name in schema.get("required", ())
-        if "type" in fields.get(name, {}) and "default" not in fields[name]
-    )
+    return tuple(_list_required(schema, ""))
+
+
+def _list_required(schema: Schema, prefix: str) -> Iterator[tuple[str, str]]:
+    for name, field in list_needed_fields(schema):
+        if "type" in field:
+            yield prefix + name, field["type"]
+            yield from _list_required(field, f"{prefix}{name}.")
 
 
 def needs_messages(resource: Resource) -> bool:

@@ -130,6 +130,18 @@ def test_required_fields_of_a_status_keep_zero_values() -> None:
     assert build_status_patch(widget, {}, {}) == {}
 
 
+def test_required_objects_of_a_status_have_the_fields_that_they_require() -> None:
+    required = (("ref", "object"), ("ref.name", "string"), ("ref.at", "object"), ("bare", "object"))
+    widget = replace(WIDGET, required_status=required)
+    first = build_status_patch(widget, {}, {"phase": "New"})
+    assert first == {"phase": "New", "ref": {"name": "", "at": {}}, "bare": {}}
+    given = {"phase": "New", "ref": {"name": "a"}}
+    assert build_status_patch(widget, {}, given) == {**given, "bare": {}}
+    assert build_status_patch(widget, {**first, "ref": {"name": "a"}}, {"phase": "New"}) == {
+        "ref": {"name": ""}
+    }
+
+
 @pytest.mark.parametrize(
     ("patch", "locked"),
     [

@@ -18,6 +18,7 @@ from capsmith.provider.model import Provider
 from tests.unit.provider.described import BASE, provider, resource
 
 _INNER = ("spec", "template", "spec")
+_RULES = "x-kubernetes-validations"
 
 
 def _made(machine: dict[str, Any], **changes: Any) -> Provider:
@@ -120,6 +121,37 @@ def test_parts_have_limits() -> None:
     assert _at(made, "spec")["maxProperties"] == 9
     assert list_required_status(resource(made, "AcmeMachine")) == (("done", "boolean"),)
     assert list_required_status(resource(made, "AcmeCluster")) == ()
+
+
+def test_required_objects_name_what_they_require() -> None:
+    """As in PooledRemoteMachine of k0smotron v2.1.0."""
+    zone = {"type": "string", "default": "a"}
+    names = {"name": "string!", "namespace": "string!", "zone": zone}
+    status = {"ref": {"type": "object", "properties": names}}
+    made = _made({"status": status, "partLimits": {"status": {"required": ["ref"]}}})
+    assert list_required_status(resource(made, "AcmeMachine")) == (
+        ("ref", "object"),
+        ("ref.name", "string"),
+        ("ref.namespace", "string"),
+    )
+
+
+def test_rules_of_the_contract_do_not_read_the_author_s_types() -> None:
+    """As in KubeadmControlPlane of Cluster API v1.14.0, whose maxSurge may be a string."""
+    rollout = {"type": "object", "properties": {"after": {"type": "string", "format": "date-time"}}}
+    config = {"group": "bootstrap.example.com", "kind": "SlateConfig"}
+    plane: dict[str, Any] = {"implements": "ControlPlane", "bootstrap": config}
+    changes: list[tuple[dict[str, Any], bool]] = [
+        ({}, True),
+        ({"contractFields": {"spec": {"rollout": rollout}}}, False),
+        ({"contractFields": {"without": ["spec.rollout"]}}, False),
+    ]
+    for change, is_there in changes:
+        made = provider(controlPlane={"AcmePlane": {**plane, **change}})
+        component = next(each for each in made.components if each.type == "control-plane")
+        crd = build_crd(resource(made, "AcmePlane"), component)
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        assert ("maxSurge" in str(schema["properties"]["spec"].get(_RULES))) is is_there
 
 
 def test_what_is_required_differs_by_version() -> None:

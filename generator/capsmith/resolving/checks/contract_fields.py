@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from capsmith.contract.model import Contract, ContractField, Level
+from capsmith.contract.model import Contract, ContractField, Level, Weight
 from capsmith.provider.credentials import has_identity_reference
 from capsmith.provider.described_kinds import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
@@ -135,7 +135,7 @@ class _Check(NamedTuple):
             reporter.add_error("contract-field-unknown", message, hint)
             return
         found = self._named(name, part, self.followed)
-        needed = [each.rule for each in found if not each.feature and self._is_must(each.rule)]
+        needed = [each.rule for each in found if not each.feature and self._is_needed(each.rule)]
         if needed and not self.is_spoke:
             message = f"the contract requires {quote(path)} ({needed[0]})"
             reporter.add_error("contract-field-needed", message, "Remove it from `without`.")
@@ -147,9 +147,10 @@ class _Check(NamedTuple):
             )
             reporter.add_warning("contract-field-dropped", message, "Remove it from `without`.")
 
-    def _is_must(self, rule: str) -> bool:
+    def _is_needed(self, rule: str) -> bool:
+        """Return whether the contract requires the field, and core or clusterctl notices it."""
         known = [each.rules[rule] for each in self.followed if rule in each.rules]
-        return any(each.level is Level.MUST for each in known)
+        return any(each.level is Level.MUST and each.weight is Weight.ERROR for each in known)
 
     def _named(self, name: str, part: str, contracts: Iterable[Contract]) -> list[ContractField]:
         shapes = [contract.types[self.kind.spec.implements] for contract in contracts]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
-from capsmith.output.crd import ZEROS, build_spec_schema, build_version_schema
+from capsmith.output.crd import build_spec_schema, build_version_schema, build_zero
 from capsmith.output.topology import sample_spec
 from capsmith.provider.contract_fields import RECORDED
 from capsmith.provider.model import ApiVersion, Provider, Resource
@@ -215,7 +215,7 @@ def _check_required(name: str, fields: Mapping[str, Any], reporter: PathReporter
         reporter.add_error("part-limits-required", f"unknown field {quote(name)} in status", hint)
         return
     schema = fields[name]
-    zero = ZEROS.get(str(schema.get("type")))
+    zero = build_zero(schema)
     if "default" in schema or name == "conditions":
         return
     wrong = (

@@ -36,7 +36,10 @@ class ResourceType:
     namespaced: bool = True
     """Whether the kind is namespaced rather than cluster-scoped."""
     required_status: tuple[tuple[str, str], ...] = ()
-    """Names and JSON types of the fields that the API server requires in a status."""
+    """Paths and JSON types of the fields that the API server requires in a status.
+
+    An object comes before the fields that it requires, such as ``ref`` before ``ref.name``.
+    """
     needs_messages: bool = False
     """Whether the API server rejects conditions with an empty message.
 

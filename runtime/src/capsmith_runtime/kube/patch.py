@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, is_gone, key_of
@@ -121,10 +122,24 @@ def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
         new = {**new, "conditions": [_complete(resource, each) for each in new["conditions"]]}
     if not resource.required_status or not new:
         return merge_patch(old, new)
-    missing = {name: _ZEROS[kind] for name, kind in resource.required_status if name not in new}
+    missing = _build_zeros(resource, new)
     patch = merge_patch(old, {**missing, **new})
     # A merge patch adds no empty objects and lists.
-    return {**{name: zero for name, zero in missing.items() if name not in old}, **patch}
+    return {**patch, **{name: zero for name, zero in missing.items() if name not in old}}
+
+
+def _build_zeros(resource: ResourceType, new: JSON) -> JSON:
+    """Return the zero values of the required fields that the status ``new`` does not have."""
+    found: JSON = {}
+    for path, kind in resource.required_status:
+        *parents, name = path.split(".")
+        if (*parents, name)[0] in new:
+            continue
+        place = found
+        for parent in parents:
+            place = place[parent]
+        place[name] = deepcopy(_ZEROS[kind])
+    return found
 
 
 def _complete(resource: ResourceType, condition: JSON) -> JSON:
