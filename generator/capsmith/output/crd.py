@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from capsmith.cel_text import remove_transition_rules
 from capsmith.contract.model import Contract, ContractField, TypeShape
@@ -18,13 +18,13 @@ from capsmith.provider.contract_fields import (
     RECORDED,
     apply_own_schemas,
     choose_schema,
+    find_changed_fields,
 )
 from capsmith.provider.field_paths import move_fields, select_paths
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 from capsmith.provider.versions import select_version
 
-_READ_INSIDE = re.compile(r"\bself\.(\w+)\.")
-"""Names of fields of which a CEL rule reads a part."""
+_READ_INSIDE = re.compile(r"\bself\.(\w+)\.")  # fields of which a CEL rule reads a part
 _SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")
 
@@ -483,14 +483,11 @@ def list_field_paths(resource: Resource, version: ApiVersion | None = None) -> F
 def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str, Any]]:
     """Return the contract's rules for the spec, except rules that read fields a template lacks.
 
-    Rules that read what is inside a field are left out, too, if the author has left out or declared
-    the field: they may not hold for other types.
+    Rules that read parts of a field which the author has left out or declared are left out, too.
     """
     if resource.role.is_template:
         return []
-    own, changed = resource.contract_fields, set[str]()
-    if own is not None:
-        changed = {*own.spec, *(path.removeprefix("spec.") for path in own.without)}
+    changed = find_changed_fields(resource.contract_fields)
     return [
         {"rule": validation.rule, "message": validation.message}
         for validation in shape.validations
@@ -501,32 +498,3 @@ def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str
 
 def _object_role(resource: Resource) -> str:
     return resource.role.value.removesuffix("Template")
-
-
-ZEROS: Final = {
-    **{"string": "", "boolean": False, "integer": 0, "number": 0},
-    **{"array": [], "object": {}},
-}
-"""Zero value for each JSON type. The manager writes them to required status fields."""
-
-
-def build_zero(schema: Schema) -> Any:
-    """Return the zero value of a schema, as Go has it; None if some part of it has no type.
-
-    The zero value of an object has the fields that it requires, without those that have a default.
-    """
-    zero = ZEROS.get(str(schema.get("type")))
-    if zero != {}:
-        return zero
-    below = {name: build_zero(field) for name, field in list_needed_fields(schema)}
-    return None if None in below.values() else below
-
-
-def list_needed_fields(schema: Schema) -> list[tuple[str, Schema]]:
-    """Return the name and schema of each property that is required and has no default."""
-    properties = schema.get("properties") or {}
-    return [
-        (name, properties[name])
-        for name in schema.get("required", ())
-        if name in properties and "default" not in properties[name]
-    ]

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from capsmith.output.crd import (
-    build_spec_schema,
-    build_status_schema,
-    list_needed_fields,
-    select_contract_fields,
-)
+from capsmith.output.crd import build_spec_schema, build_status_schema, select_contract_fields
+from capsmith.output.zero_values import list_needed_fields
 from capsmith.provider.model import Resource, Schema
 
 _DEFAULTED: Final = ("reason", "message")

@@ -42,6 +42,14 @@ def apply_own_schemas(
     ]
 
 
+def find_changed_fields(written: ContractFields | None) -> frozenset[str]:
+    """Return the names of the contract's fields in spec that the author declares or leaves out."""
+    if written is None:
+        return frozenset()
+    left_out = (path.removeprefix("spec.") for path in written.without)
+    return frozenset({*written.spec, *left_out})
+
+
 def choose_schema(own: OwnField, contract: Schema) -> Schema:
     """Return the schema for a contract field that the author declares as ``own``.
 
