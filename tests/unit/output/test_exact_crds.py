@@ -136,6 +136,15 @@ def test_required_objects_name_what_they_require() -> None:
     )
 
 
+def test_a_template_s_status_requires_fields_by_version() -> None:
+    """As in Metal3RemediationTemplate of metal3 v1.13.2."""
+    limits = {"status": {"required": ["seen"]}}
+    own = {"status": {"seen": "string"}, "versions": {"v1alpha1": {"partLimits": limits}}}
+    made = _made({"template": own}, apiVersions=["v1alpha1", "v1beta1"])
+    old, new = (_at(made, "status", kind="AcmeMachineTemplate", version=place) for place in (0, 1))
+    assert (old["required"], new.get("required")) == (["seen"], None)
+
+
 def test_rules_of_the_contract_do_not_read_the_author_s_types() -> None:
     """As in KubeadmControlPlane of Cluster API v1.14.0, whose maxSurge may be a string."""
     rollout = {"type": "object", "properties": {"after": {"type": "string", "format": "date-time"}}}

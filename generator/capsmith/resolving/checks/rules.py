@@ -178,7 +178,7 @@ def _check_limits(
             found = found.get("properties", {}).get(step, {})
         check_limits(found, here)
         check_expressions(list(enumerate(written.validations or ())), found, here.at(_RULES))
-        if written.required is not None and (part != _STATUS or resource.role.is_template):
+        if written.required is not None and part != _STATUS:
             message = f"the required fields of {quote(part)} are marked on the fields themselves"
             here.add_error_at_key(
                 "part-limits-required", message, "Set `required: true` on the field.", "required"
