@@ -178,7 +178,9 @@ def test_classes_and_flavors_take_the_kinds_of_machines_in_turn() -> None:
     both = component._replace(resources=(*component.resources, server, template))
 
     def kind(flavor: str = "", cluster_class: str = "") -> str:
-        return build_topology(both, made, flavor, cluster_class).machine_template.kind
+        template = build_topology(both, made, flavor, cluster_class).machine_template
+        assert template is not None
+        return template.kind
 
     assert [kind(), kind("topology"), kind("metal"), kind("edge")] == [
         "AcmeMachineTemplate",
@@ -203,6 +205,7 @@ def test_classes_and_flavors_take_the_kinds_of_clusters_in_turn() -> None:
 
     assert (own.cluster.kind, own.endpoint) == ("AcmeCluster", True)
     assert (other.cluster.kind, other.endpoint) == ("AcmeHostedCluster", False)
+    assert other.machine is not None
     assert (other.cluster_template, other.machine.kind) == (template, "AcmeMachine")
     assert [each.field for each in other.cluster_variables] == ["size"]
     assert (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.kube.client import NamespacedName
-from capsmith_runtime.testing.conformance.base import Case, scenario
+from capsmith_runtime.testing.conformance.base import KindCase, scenario
 from capsmith_runtime.testing.conformance.controlplane.base import (
     ControlPlaneConformance,
     ManagedControlPlaneConformance,
@@ -74,7 +75,7 @@ class TestUnversionedMachines(ControlPlaneConformance):
     """A control plane whose Machines have no version: that of their Nodes is reported."""
 
     @classmethod
-    def cases(cls, _: ProviderUnderTest) -> Sequence[Case]:
+    def cases(cls, _: ProviderUnderTest) -> Sequence[KindCase[ControlPlaneKind]]:
         """Return the cases of the provider with Machines."""
         return super().cases(MACHINES)
 

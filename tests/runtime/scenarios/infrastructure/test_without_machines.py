@@ -9,19 +9,19 @@ PROVIDER = provider_of(
     "without-machines",
     """\
 capsmith: 1
-name: cove
-repository: https://github.com/cove/cluster-api-provider-cove
+name: atoll
+repository: https://github.com/atoll/cluster-api-provider-atoll
 contracts: [v1beta2]
 releases: {v0.1: v1beta2}
 machines: false
 infrastructure:
-  CoveCluster:
+  AtollCluster:
     implements: InfraCluster
     spec: {size: string!}
-  CoveLagoonCluster:
+  AtollLagoonCluster:
     implements: InfraCluster
     features: {controlPlaneEndpoint: false}
-  CoveNetwork:
+  AtollNetwork:
     implements: Resource
 """,
 )
@@ -39,4 +39,4 @@ def test_the_scenarios_need_no_machines() -> None:
         "TestTemplates",
     }
     case_ids = {case.id for case in _TESTS["TestInfraCluster"].cases(PROVIDER)}
-    assert case_ids == {"core-v1beta2-CoveCluster", "core-v1beta2-CoveLagoonCluster"}
+    assert case_ids == {"core-v1beta2-AtollCluster", "core-v1beta2-AtollLagoonCluster"}
