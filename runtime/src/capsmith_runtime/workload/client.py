@@ -140,6 +140,7 @@ REASON_NO_KUBECONFIG: Final = "WaitingForKubeconfig"
 REASON_UNUSABLE_KUBECONFIG: Final = "KubeconfigNotUsable"
 
 _IDLE_CHECK_SECONDS: Final = 60.0
+_NEVER: Final = float("-inf")
 _log = get_logger("workload")
 
 
@@ -180,8 +181,8 @@ class _Connection:
     client: GuardedClient | None = None
     digest: bytes = b""
     """Digest of the kubeconfig that the client was created from."""
-    checked_at: float = float("-inf")
-    """Time when the Secret was last read."""
+    checked_at: float = _NEVER
+    """Time when the last read of the Secret began."""
     used_at: float = 0.0
 
 
@@ -236,7 +237,7 @@ class WorkloadClients:
         """Make the next :meth:`get` read the cluster's kubeconfig again."""
         connection = self._connections.get(NamespacedName(namespace, cluster))
         if connection is not None:
-            connection.checked_at = float("-inf")
+            connection.checked_at = _NEVER
 
     async def run(self) -> None:
         """Close idle clients until cancelled, then close all clients."""
@@ -266,6 +267,17 @@ class WorkloadClients:
             await client.close()
 
     async def _refresh(self, key: NamespacedName, connection: _Connection) -> None:
+        # Set before the read: an invalidation during the read must not be lost.
+        connection.checked_at = self._clock()
+        try:
+            await self._replace_client(key, connection)
+        except BaseException:
+            # The next caller repeats a read that failed.
+            connection.checked_at = _NEVER
+            raise
+
+    async def _replace_client(self, key: NamespacedName, connection: _Connection) -> None:
+        """Read the kubeconfig, and open another client if it has changed."""
         try:
             content = await self._kubeconfig(key)
             digest = hashlib.sha256(content).digest()
@@ -280,8 +292,6 @@ class WorkloadClients:
         except NotAvailableError:
             self._retire(connection)
             raise
-        # Only after a success, so that the next caller repeats a read that failed.
-        connection.checked_at = self._clock()
 
     async def _kubeconfig(self, key: NamespacedName) -> bytes:
         name = secret_name(key.name)
