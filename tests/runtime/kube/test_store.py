@@ -72,6 +72,14 @@ def test_a_list_reports_what_an_own_write_may_hide() -> None:
     assert cache.replace(listed([widget("a", 105), widget("b", 101)]), 107) == []
 
 
+def test_a_list_reports_the_deletion_of_an_object_that_was_created_again() -> None:
+    """Handlers that compare old and new states would find no difference."""
+    cache = Cache()
+    cache.replace(listed([widget("a", 100)]), 100)
+    changes = cache.replace(listed([widget("a", 103, uid="2")]), 105)
+    assert changes == [(widget("a", 100), None), (None, widget("a", 103, uid="2"))]
+
+
 def test_a_list_that_is_older_than_an_own_write_reports_it_later() -> None:
     cache = Cache()
     cache.replace(listed([widget("a", 100)]), 100)

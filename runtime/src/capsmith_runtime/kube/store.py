@@ -192,7 +192,7 @@ class Cache:
             ended = known is None and self._has_ended(key, found)
             is_outdated = known is None or (known <= kept_above and known != found)
             if is_outdated and not ended:
-                changes.append(self._put(key, listed[key]))
+                changes += _split(self._put(key, listed[key]))
             elif known is not None and key in answered:
                 changes.append(self._repeat(key))
         for key, known in self._objects.find_others(listed):
@@ -269,6 +269,17 @@ class Cache:
         for name, function in self._functions.items():
             for value in function(obj):
                 self._indexes[name].discard(value, create_id(key))
+
+
+def _split(change: Delta) -> tuple[Delta, ...]:
+    """Return a deletion and an addition if the change replaced an object by one of the same name.
+
+    A list shows only the newer object.
+    """
+    old, new = change
+    if old is None or new is None or old["metadata"]["uid"] == new["metadata"]["uid"]:
+        return (change,)
+    return Delta(old, None), Delta(None, new)
 
 
 class _Index:
