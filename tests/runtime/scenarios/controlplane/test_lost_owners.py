@@ -1,4 +1,4 @@
-"""Machines of a control plane that have lost their owner references, as after a restored backup."""
+"""Machines and Secrets of a control plane that have lost metadata, as after a restored backup."""
 
 from __future__ import annotations
 
@@ -117,6 +117,27 @@ class TestLostOwners(ControlPlaneConformance):
         env.start()
         await env.quiet()
         assert not any(_owners(env).values())
+
+    @scenario
+    async def test_a_secret_that_is_restored_without_its_label_is_used(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """The watch shows only Secrets with the label of the cluster.
+
+        Proves: SEC-03.
+        """
+        await env.running(1)
+        await env.stop()
+        env.start(sync_period=0.0)
+        secret = next(each for each in _secrets(env) if each["metadata"]["name"].endswith("-ca"))
+        name = secret["metadata"]["name"]
+        env.api.remove("Secret", NamespacedName(NAMESPACE, name))
+        message = f"Secret {name} is missing and must be restored"
+        await env.eventually("it is reported", lambda: message in str(env.status()))
+        await env.quiet()
+        env.api.add({**secret, "metadata": {"name": name, "namespace": NAMESPACE}})
+        await env.eventually("it is used", lambda: message not in str(env.status()))
+        assert name in {each["metadata"]["name"] for each in _secrets(env)}
 
 
 def _machine(env: ControlPlaneEnvironment) -> JSON:

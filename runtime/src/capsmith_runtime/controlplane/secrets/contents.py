@@ -247,6 +247,8 @@ def _group_and_kind(reference: Object) -> tuple[str, str]:
 REASON_NOT_USABLE: Final = "CertificatesNotUsable"
 EXPIRY_NOTICE: Final = timedelta(days=90)
 """Time before expiry at which certificates that are not renewed automatically are reported."""
+_MISSING_SECONDS: Final = 30.0
+"""Seconds between two reads of a missing Secret: without its label, the watch does not show it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -255,6 +257,8 @@ class SecretReport:
 
     now: datetime
     faults: list[str] = field(default_factory=list)
+    has_missing: bool = False
+    """Whether one of the faults is a missing Secret."""
     notes: list[str] = field(default_factory=list)
     renewal: datetime | None = None
     """Time at which the kubeconfig must be renewed, or None if it need not be."""
@@ -262,8 +266,10 @@ class SecretReport:
     @property
     def waiting(self) -> Waiting | None:
         """Return a Waiting that names the Secrets to repair, or None if all are usable."""
-        message = "; ".join(self.faults)
-        return Waiting(REASON_NOT_USABLE, message, None) if message else None
+        if not self.faults:
+            return None
+        seconds = _MISSING_SECONDS if self.has_missing else None
+        return Waiting(REASON_NOT_USABLE, "; ".join(self.faults), seconds)
 
     @property
     def message(self) -> str:
@@ -284,6 +290,7 @@ class SecretReport:
     def add_missing(self, name: str) -> None:
         """Report a Secret that was deleted even though its keys are in use."""
         self.faults.append(f"Secret {name} is missing and must be restored")
+        self.has_missing = True
 
     def add_unusable(self, name: str, why: str) -> None:
         """Record that a Secret cannot be used; ``why`` is shown to the user."""
