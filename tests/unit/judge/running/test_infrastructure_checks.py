@@ -6,12 +6,17 @@ No process runs, and nothing waits: core, provider and API server are in memory.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from capsmith.judge.running.checks import INFRASTRUCTURE
 from capsmith.judge.running.checks.restart_and_move import _leave_only_main
-from capsmith.judge.running.checks.shared import ensure_main_cluster, wait_for_condition
+from capsmith.judge.running.checks.shared import (
+    ensure_main_cluster,
+    register_nodes,
+    wait_for_condition,
+)
 from capsmith.judge.running.model import Skipped, Violated
 from tests.unit.judge.running.infrastructure import open_session
 from tests.unit.judge.running.memory import MemoryClient, condition
@@ -182,6 +187,28 @@ def test_machines_that_others_delete_before_the_move_are_no_fault() -> None:
 
     client.memory.controllers.append(delete_second)
     _leave_only_main(session)
+    assert session.history.names("Machine") == ["main-0"]
+
+
+def test_machines_that_are_deleted_while_nodes_are_registered_are_no_fault() -> None:
+    session = open_session()
+    CHECKS["machine-provisioned"].run(session)
+    session.create_machine("main", "other")
+    session.timing = replace(session.timing, patience=60.0)
+    client = session.client
+    assert isinstance(client, MemoryClient)
+
+    def find_node_of_first() -> None:
+        """Act when a Machine is changed to make core look for Nodes."""
+        machine, other = (client.memory.find("Machine", name) for name in ("main-0", "other"))
+        assert machine is not None
+        if machine["metadata"].get("annotations") and other is not None:
+            client.delete(other)
+            client.patch(machine, {"status": {"nodeRef": {"name": "main-0"}}}, "status")
+
+    client.memory.controllers.append(find_node_of_first)
+    register_nodes(session)
+    assert session.latest("Machine", "main-0")["status"]["nodeRef"] == {"name": "main-0"}
     assert session.history.names("Machine") == ["main-0"]
 
 

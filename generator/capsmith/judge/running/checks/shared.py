@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kube import JSON, StaleError
 from capsmith.judge.running.contract import (
     MANAGED_BY,
     V1BETA1,
@@ -31,8 +32,8 @@ def register_nodes(session: Session) -> None:
     """Create a Node for each machine with a provider ID, and wait until core finds the Nodes.
 
     Core watches Nodes only after the first control plane machine has a Node, so each round also
-    changes the Machines, which makes core look again.  Raises Violated if core does not find a Node
-    in time.
+    changes the Machines, which makes core look again.  Machines that are deleted in the meantime
+    are ignored.  Raises Violated if core does not find a Node in time.
     """
     kind = session.objects.machine_kind
     objs = {obj["metadata"]["name"]: obj for obj in session.list_existing(kind)}
@@ -41,16 +42,26 @@ def register_nodes(session: Session) -> None:
     for each in nodes:
         register_node(session.client, each)
     deadline = time.monotonic() + session.timing.patience
-    while missing := [name for name in names if not _has_node(session, name)]:
+    while missing := [name for name in names if _lacks_node(session, name)]:
         if time.monotonic() > deadline:
             where = session.subject("Machine", missing[0])
             raise Violated("core found no Node with its provider ID", where, "status.nodeRef")
         for each in nodes:
             report_node_ready(session.client, each)
         for name in missing:
-            touched = {"annotations": {_TOUCHED: str(time.monotonic())}}
-            session.client.patch(session.latest("Machine", name), {"metadata": touched})
-        session.history.wait(lambda: _have_nodes(session, missing), _HEARTBEAT_SECONDS)
+            _touch_machine(session, name)
+        session.history.wait(
+            lambda: not any(_lacks_node(session, name) for name in missing), _HEARTBEAT_SECONDS
+        )
+
+
+def _touch_machine(session: Session, name: str) -> None:
+    machine = session.history.latest("Machine", name)
+    if machine is not None:
+        touched = {"annotations": {_TOUCHED: str(time.monotonic())}}
+        # The history may show a Machine that has just been deleted.
+        with suppress(StaleError):
+            session.client.patch(machine, {"metadata": touched})
 
 
 def _is_alive(session: Session, name: str) -> bool:
@@ -58,13 +69,9 @@ def _is_alive(session: Session, name: str) -> bool:
     return machine is not None and "deletionTimestamp" not in machine["metadata"]
 
 
-def _has_node(session: Session, name: str) -> bool:
+def _lacks_node(session: Session, name: str) -> bool:
     machine = session.history.latest("Machine", name) or {}
-    return bool((machine.get("status") or {}).get("nodeRef"))
-
-
-def _have_nodes(session: Session, names: list[str]) -> bool:
-    return all(_has_node(session, name) for name in names)
+    return _is_alive(session, name) and not (machine.get("status") or {}).get("nodeRef")
 
 
 MAIN = "main"
