@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.contract.model import Contract, ContractField
@@ -10,7 +10,7 @@ from capsmith.provider.draft import DraftKind, DraftVersion
 from capsmith.provider.field_paths import has_field, list_movable_paths, select_paths, split_path
 from capsmith.provider_yaml.field_schemas import convert_field
 from capsmith.yamldoc.document import PathReporter
-from capsmith.yamldoc.quote import quote, suggest
+from capsmith.yamldoc.quote import join_names, quote, suggest
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.forms import FieldLike
@@ -80,11 +80,8 @@ class _Check(NamedTuple):
         there = reporter.at("paths")
         for old, new in self.paths.items():
             if old not in movable:
-                message = f"capsmith cannot read {quote(old)} of this kind from another path"
-                hint = "Remove it; only control planes with the feature machines have such fields."
-                there.add_error_at_key(
-                    _UNKNOWN, message, suggest(old, movable) if movable else hint, old
-                )
+                message, hint = self._explain_unknown(old, new, movable)
+                there.add_error_at_key(_UNKNOWN, message, hint, old)
                 continue
             problem = self._find_problem(old, new)
             if problem:
@@ -92,6 +89,25 @@ class _Check(NamedTuple):
                 there.add_error(_TAKEN, problem, hint, old)
         if movable.keys() & self.paths.keys():
             self._check_template(reporter)
+
+    def _explain_unknown(self, old: str, new: str, movable: Collection[str]) -> tuple[str, str]:
+        """Return the message and the hint for a path of no field that can be elsewhere."""
+        others = [
+            name for name in self.contracts if old in list_movable_paths(self._enabled_fields(name))
+        ]
+        if others:
+            followed = join_names(dict.fromkeys(self._followed()))
+            return (
+                f"no API version with these paths follows {join_names(others)}, the contract with "
+                f"{quote(old)}",
+                f"Remove it, or write its path in {followed} if the CRD still has it at "
+                f"{quote(new)}.",
+            )
+        hint = "Remove it; only control planes with the feature machines have such fields."
+        return (
+            f"capsmith cannot read {quote(old)} of this kind from another path",
+            suggest(old, movable) if movable else hint,
+        )
 
     def _check_template(self, reporter: PathReporter) -> None:
         names = {each.name for each in self.versions}
