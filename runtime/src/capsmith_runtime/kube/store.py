@@ -186,7 +186,7 @@ class Cache:
         # The events of these writes will not arrive, and they may have hidden another writer's
         # change.
         answered = self._end_own_writes(namespace, kept_above)
-        changes = []
+        changes: list[Delta] = []
         for key, found in listed.versions():
             known = self._objects.version(key)
             ended = known is None and self._has_ended(key, found)
