@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 
 from capsmith.clusters.processes.tools.catalogue import load_releases
+from capsmith.commands.build import build
+from capsmith.commands.load import load
+from capsmith.provider.model import Role
+from tests.golden.cases import EXAMPLES
 from tests.releases.modules import BLUEPRINT
 
 
@@ -16,3 +20,20 @@ def test_the_module_pins_the_release_of_labs() -> None:
     found = re.findall(r"^\tsigs\.k8s\.io/cluster-api(\S*) (\S+)$", text, re.MULTILINE)
 
     assert dict(found) == {"": release, "/api": release, "/test": release}
+
+
+def test_the_specs_know_each_kind_that_belongs_to_a_cluster() -> None:
+    """Cluster API's check of owners fails for a kind without a check, wherever it comes from."""
+    provider = load(EXAMPLES / "everything" / "provider.yaml").provider
+    assert provider is not None
+    text = build(provider._replace(e2e=True))["e2e/provider_test.go"].text
+
+    known = set(re.findall(r'^\t"(\w+)",$', text, re.MULTILINE))
+
+    # Templates of known kinds follow from these; identities are objects of the settings.
+    left_out = {Role.IDENTITY, *(each for each in Role if each.is_template)}
+    assert known - {"IPAddress", "IPAddressClaim"} == {
+        each.kind
+        for each in provider.resources
+        if each.role not in left_out or each.role is Role.REMEDIATION_TEMPLATE
+    }

@@ -3,12 +3,15 @@
 package e2e
 
 import (
+	"slices"
+
 	. "github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	clusterctlcluster "sigs.k8s.io/cluster-api/cmd/clusterctl/client/cluster"
 	"sigs.k8s.io/cluster-api/test/framework"
 )
@@ -40,22 +43,33 @@ func checkObjects(hasTopology bool) func(framework.ClusterProxy, string, string)
 		if hasTopology {
 			core = framework.CoreFinalizersAssertionWithClassyClusters
 		}
-		framework.ValidateFinalizersResilience(ctx, proxy, namespace, cluster, filter,
+		framework.ValidateFinalizersResilience(ctx, proxy, namespace, cluster, withoutAddresses(filter),
 			core, framework.KubeadmControlPlaneFinalizersAssertion, framework.ExpFinalizersAssertion, providerFinalizers())
 		checkStable(proxy, namespace, cluster)
 	}
 }
 
-// checkedObjects selects the objects of a cluster but for Secrets of users, such as a lab's kubeconfig: their
-// type tells Cluster API to leave them alone.
+// checkedObjects selects the objects of a cluster but for those that the settings name, and Secrets of users, such
+// as a lab's kubeconfig: their type tells Cluster API to leave them alone.
 func checkedObjects(cluster string) clusterctlcluster.GetOwnerGraphFilterFunction {
 	isOfTests := clusterctlcluster.FilterClusterObjectsWithNameFilter(cluster)
+	isOfSettings := func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == fieldOwner }
 	return func(object unstructured.Unstructured) bool {
+		if slices.ContainsFunc(object.GetManagedFields(), isOfSettings) {
+			return false
+		}
 		if object.GetKind() == "Secret" {
 			kind, _, _ := unstructured.NestedString(object.Object, "type")
 			return kind == "" || kind == string(clusterv1.ClusterSecretType)
 		}
 		return isOfTests(object)
+	}
+}
+
+// withoutAddresses leaves out claims and addresses, whose finalizers depend on the IPAM provider.
+func withoutAddresses(filter clusterctlcluster.GetOwnerGraphFilterFunction) clusterctlcluster.GetOwnerGraphFilterFunction {
+	return func(object unstructured.Unstructured) bool {
+		return object.GroupVersionKind().Group != ipamv1.GroupVersion.Group && filter(object)
 	}
 }
 
@@ -90,6 +104,9 @@ func providerOwners(hasTopology bool) ownerChecks {
 		found[kind] = hasOwners(owner("MachinePool", true), cluster)
 		found[kind+"Template"] = template
 	}
+	for _, kind := range otherKinds {
+		found[kind] = hasSameOwners()
+	}
 	return found
 }
 
@@ -104,6 +121,17 @@ func owner(kind string, controls bool) metav1.OwnerReference {
 func hasOwners(expected ...metav1.OwnerReference) ownerCheck {
 	return func(_ types.NamespacedName, found []metav1.OwnerReference) error {
 		return framework.HasExactOwners(found, expected...)
+	}
+}
+
+// hasSameOwners returns a check that each object always has the owners that it had at first.
+func hasSameOwners() ownerCheck {
+	expected := map[types.NamespacedName][]metav1.OwnerReference{}
+	return func(name types.NamespacedName, found []metav1.OwnerReference) error {
+		if _, ok := expected[name]; !ok {
+			expected[name] = found
+		}
+		return framework.HasExactOwners(found, expected[name]...)
 	}
 }
 

@@ -24,6 +24,12 @@ var infraMachinePools = []string{
 	"TidalNodePool",
 }
 
+// otherKinds are those whose owners the provider's code or an IPAM provider chooses.
+var otherKinds = []string{
+	"IPAddress",
+	"IPAddressClaim",
+}
+
 // finalizers are those that objects must have, by kind.
 var finalizers = []struct{ kind, name string }{
 	{"TidalCluster", "tidalcluster.infrastructure.cluster.x-k8s.io"},

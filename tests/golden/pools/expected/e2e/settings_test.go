@@ -55,6 +55,9 @@ func readSettings(path string) (Settings, error) {
 	return found, nil
 }
 
+// fieldOwner is the field manager of the objects that the settings name.
+const fieldOwner = "e2e"
+
 // intervals are those that a configuration of an older capsmith does not have.
 var intervals = map[string][]string{
 	"default/wait-deployment-available": {"5m", "1s"},
@@ -130,7 +133,7 @@ func createObject(writer client.Client, object *unstructured.Unstructured, names
 	if spec, ok := object.Object["spec"].(map[string]any); ok && spec["allowedNamespaces"] != nil {
 		spec["allowedNamespaces"] = map[string]any{}
 	}
-	return writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("e2e"), client.ForceOwnership)
+	return writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldOwner), client.ForceOwnership)
 }
 
 // isGenerated reports whether the provider has written a label or an annotation.
