@@ -12,8 +12,11 @@ import pytest
 
 from capsmith.clusters.processes.tools import Toolbox
 from tests.checkout import environment
+from tests.e2e.upstream import run_specs
 from tests.golden.cases import cases, generated
 
+_OTHER_PROVIDERS = ("everything", "ec2")
+_TITLES = ("Quick start", "Scaling a MachineDeployment")
 _CASE = next(case for case in cases() if case.name == "pools")
 
 
@@ -53,3 +56,14 @@ def test_specs_run_as_the_readme_says(tools: Toolbox, tmp_path: Path) -> None:
 
     assert not state.exists() or list(state.rglob("*e2e*")) == []
     shutil.rmtree(tmp_path / "made")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("example", _OTHER_PROVIDERS)
+def test_specs_run_with_other_providers(example: str, tools: Toolbox, tmp_path: Path) -> None:
+    """Specs pass with several versions and webhooks, and with the code for EC2 on moto."""
+    results = run_specs(example, tmp_path, _TITLES)
+    for each in results:
+        print(each.describe())
+    assert [each for each in results if each.state != "passed"] == []
+    assert len(results) > len(_TITLES)
