@@ -695,6 +695,31 @@ _MANAGER: Final = {
     ),
 }
 
+_VIRTUAL_DESCRIPTION: Final = """\
+capsmith: 1
+name: atoll
+repository: https://github.com/atoll/cluster-api-provider-atoll
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+machines: false
+infrastructure:
+  AtollCluster:
+    implements: InfraCluster
+"""
+_VIRTUAL: Final = {
+    "creates a cluster at each call": _controller(
+        "atoll_cluster",
+        "self._cloud.create_cluster(cluster.external_id,",
+        "self._cloud.create_cluster(str(uuid.uuid4()),",
+    ),
+    "forgets to delete a cluster": _controller(
+        "atoll_cluster", "self._cloud.delete_cluster(cluster.external_id)", "None"
+    ),
+    "raises in a cluster": _controller(
+        "atoll_cluster", "network = self._cloud", "raise OSError; network = self._cloud"
+    ),
+}
+
 KITS: Final[Mapping[str, Kit]] = {
     "infrastructure": Kit(_example("acme"), _INFRASTRUCTURE, wait_seconds=20),
     "pools": Kit(_example("pools"), _POOLS, wait_seconds=5),
@@ -709,6 +734,7 @@ KITS: Final[Mapping[str, Kit]] = {
     "identities": Kit(_IDENTITIES_DESCRIPTION, _IDENTITIES, right=_RIGHT_SESSIONS),
     "watches": Kit(_example("acme"), _WATCHES, right=_RIGHT_WATCHES),
     "manager": Kit(_MANAGER_DESCRIPTION, _MANAGER),
+    "virtual": Kit(_VIRTUAL_DESCRIPTION, _VIRTUAL, wait_seconds=5),
 }
 
 
