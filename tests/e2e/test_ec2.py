@@ -14,6 +14,15 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import NotYet, eventually
+from tests.e2e.chain import (
+    Chain,
+    add_chain,
+    find,
+    record_deletions,
+    remove_forcibly,
+    wait_gone,
+    wait_in_use,
+)
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.harness.moto import MotoCloud
 from tests.e2e.harness.report import Report
@@ -28,6 +37,8 @@ REGION = "us-east-1"
 _CHECKED = {"example.com/health-check": "true"}
 _OFTEN = "--sync-period=3s"
 """Nothing tells a manager that an instance has ended: it looks."""
+_BETWEEN = {"roleARN": "arn:aws:iam::210987654321:role/between"}
+"""A role of another account: what is created with it alone is not in the account of the tests."""
 
 
 @dataclass(frozen=True)
@@ -162,3 +173,95 @@ def _health_check(scenario: Scenario) -> JSON:
             "checks": {"unhealthyMachineConditions": [unhealthy]},
         },
     }
+
+
+# tests/runtime/scenarios/infrastructure/test_source_identities.py has such chains, without core.
+@pytest.mark.exhaustive
+def test_sources_are_kept_while_the_identity_between_them_is_missing(
+    scenario: Scenario, ec2: Ec2
+) -> None:
+    """A user removes it by force; the manager is killed, and the cluster deleted meanwhile."""
+    report, stack = scenario.stack.report, scenario.stack.name
+    with report.phase(stack, "chain: create"):
+        chain, documents = _create_with_chain(scenario, workers=0)
+    with record_deletions(scenario, chain) as deletions:
+        with report.phase(stack, "chain: delete without its middle"):
+            remove_forcibly(scenario, chain.middle)
+            ec2.site.controllers.kill()
+            for each in (chain.secret, chain.base, chain.role, scenario.cluster()):
+                scenario.client.delete(each)
+            ec2.site.controllers.start()
+            for each in (chain.base, chain.role):
+                wait_in_use(scenario, each)
+            eventually(lambda: _waits_for_identity(scenario), what="the machine waits")
+        assert find(scenario, chain.secret) is not None
+        assert len(scenario.servers()) == 1
+        with report.phase(stack, "chain: its middle is back"):
+            scenario.client.apply(chain.middle)
+            wait_nothing_left(scenario)
+            wait_gone(scenario, chain.role, chain.base, chain.secret, *documents)
+        scenario.client.delete(chain.middle)
+        wait_gone(scenario, chain.middle)
+        deletions.check_order(chain)
+
+
+@pytest.mark.exhaustive
+def test_a_secret_in_deletion_opens_sessions(scenario: Scenario, ec2: Ec2) -> None:
+    """A manager that starts after the deletion of the Secret assumes all roles of the chain."""
+    report, stack = scenario.stack.report, scenario.stack.name
+    with report.phase(stack, "chain: create"):
+        chain, documents = _create_with_chain(scenario, workers=1)
+    with record_deletions(scenario, chain) as deletions:
+        ec2.site.controllers.kill()
+        scenario.client.delete(chain.secret)
+        ec2.site.controllers.start()
+        with report.phase(stack, "chain: scale workers 1 -> 2 without a Secret"):
+            scenario.scale_workers(2)
+            scenario.wait_running(3)
+        assert find(scenario, chain.secret) is not None
+        with report.phase(stack, "chain: delete the cluster"):
+            scenario.delete()
+            wait_nothing_left(scenario)
+            wait_gone(scenario, chain.secret)
+        for each in chain.objects:
+            scenario.client.delete(each)
+        wait_gone(scenario, *chain.objects, *documents)
+        deletions.check_order(chain)
+
+
+@pytest.mark.exhaustive
+def test_a_chain_is_deleted_together_with_its_cluster(scenario: Scenario, ec2: Ec2) -> None:
+    """All objects at once, identities first, one of them in foreground, and a crash after that."""
+    report, stack = scenario.stack.report, scenario.stack.name
+    with report.phase(stack, "chain: create"):
+        chain, documents = _create_with_chain(scenario, workers=1)
+    with record_deletions(scenario, chain) as deletions:
+        with report.phase(stack, "chain: delete everything"):
+            for each in (chain.role, chain.middle, chain.secret, *documents):
+                scenario.client.delete(each)
+            scenario.client.delete(chain.base, "Foreground")
+            ec2.site.controllers.kill()
+            ec2.site.controllers.start()
+            wait_nothing_left(scenario)
+            wait_gone(scenario, *chain.objects, *documents)
+        deletions.check_order(chain)
+
+
+def _create_with_chain(scenario: Scenario, workers: int) -> tuple[Chain, list[JSON]]:
+    """Create a cluster that uses a chain of roles; return what the user applied."""
+    chain = add_chain(scenario, _BETWEEN)
+    documents = scenario.render(control_planes=1, workers=workers)
+    chain.use_in(scenario, documents)
+    scenario.create(documents)
+    scenario.wait_running(1 + workers)
+    chain.wait_kept(scenario)
+    return chain, documents
+
+
+def _waits_for_identity(scenario: Scenario) -> bool:
+    (machine,) = scenario.machines()
+    obj = scenario.infrastructure_of(machine)
+    ready = condition(obj, "Ready")
+    if ready is None or ready["reason"] != "IdentityNotFound":
+        raise NotYet(f"Ready: {ready}")
+    return "deletionTimestamp" in obj["metadata"]

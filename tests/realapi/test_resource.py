@@ -1,10 +1,14 @@
-"""Kinds that implement Resource on a real API server: owners, pauses, and a leader that dies."""
+"""Kinds that implement Resource on a real API server: owners, pauses, and a leader that dies.
+
+The identities that resources use are derived from one another.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,7 +49,9 @@ infrastructure:
     scope: Cluster
     spec:
       url: string!
-credentials: HavenIdentity
+credentials:
+  - HavenIdentity
+  - {kind: HavenRole, secret: false, sources: [HavenIdentity, HavenRole]}
 """
 
 
@@ -133,6 +139,79 @@ def test_resources_of_a_cluster_outlive_a_crash_and_are_deleted(place: Place) ->
         eventually(lambda: place.client.find(OWN, *image) is None, timeout=120)
         assert place.existing() == []
         assert second.complaints() == []
+
+
+def test_a_chain_of_identities_without_its_middle_is_released_by_its_last_user(
+    place: Place,
+) -> None:
+    """Its middle is removed by force, and the leader killed before the others are deleted.
+
+    tests/e2e/test_ec2.py has such chains with core and the garbage collector.
+
+    Proves: SM-09, RB-04.
+    """
+    client = place.client
+    with place.installation.managers(2) as (first, second):
+        chain = role, middle, base, secret = _add_chain(place)
+        spec = {"rules": ["ssh"], "identityRef": {"kind": "HavenRole", "name": "role"}}
+        group = client.create(_object(OWN, "HavenSecurityGroup", "chained", spec))
+        eventually(lambda: _ready(_group(place, "chained")), timeout=120)
+        sources = "HavenRole/middle,HavenIdentity/base"
+        eventually(lambda: sources in str(_find(client, role)), timeout=120, what="the record")
+        eventually(lambda: all(_finalizers(client, each) for each in chain), timeout=120)
+        client.delete(middle)
+        client.patch(middle, {"metadata": {"finalizers": None}})
+        first.process.kill()
+        for each in (secret, base, role):
+            client.delete(each)
+        place.installation.expire_lease()
+        for each in (base, role):
+            eventually(partial(_is_kept, client, each), timeout=120, what="an identity is kept")
+        assert _find(client, secret) is not None
+        client.delete(group)
+        eventually(lambda: not any(_find(client, each) for each in (group, *chain)), timeout=120)
+        assert second.complaints() == []
+
+
+def _add_chain(place: Place) -> tuple[JSON, JSON, JSON, JSON]:
+    """Create a role, the role that assumes it, the identity that assumes that one, its Secret."""
+    namespace = place.installation.user.split(":")[2]
+    secret: JSON = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "chain", "namespace": namespace},
+        "stringData": {"token": "any"},
+    }
+    base = {"kind": "HavenIdentity", "name": "base"}
+    middle = {"kind": "HavenRole", "name": "middle"}
+    identities = [
+        {"apiVersion": OWN, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, name, spec in (
+            ("HavenRole", "role", {"sourceIdentityRef": middle, "allowedNamespaces": {}}),
+            ("HavenRole", "middle", {"sourceIdentityRef": base, "allowedNamespaces": {}}),
+            ("HavenIdentity", "base", {"secretRef": {"name": "chain"}, "allowedNamespaces": {}}),
+        )
+    ]
+    role, between, first = map(place.client.create, identities)
+    return role, between, first, place.client.create(secret)
+
+
+def _find(client: KubeClient, obj: JSON) -> JSON | None:
+    metadata = obj["metadata"]
+    return client.find(obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace"))
+
+
+def _finalizers(client: KubeClient, obj: JSON) -> list[str]:
+    return list((_find(client, obj) or {"metadata": {}})["metadata"].get("finalizers", ()))
+
+
+def _is_kept(client: KubeClient, identity: JSON) -> bool:
+    """Report whether an identity in deletion shows that an object uses it."""
+    found = (_find(client, identity) or {}).get("status", {}).get("conditions", ())
+    return any(
+        (each["type"], each["reason"]) == ("Ready", "Deleting") and "in use" in each["message"]
+        for each in found
+    )
 
 
 def _check_the_generation(place: Place, group: JSON) -> None:
