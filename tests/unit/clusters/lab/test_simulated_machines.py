@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from capsmith.clusters.lab.simulated.kubelet import _node_info
 from capsmith.clusters.lab.simulated.workload import (
     CLUSTER_NAME,
     Machines,
+    SimulatedClusters,
+    _Workload,
     build_kubeconfig_secret,
     has_control_plane,
     publish_kubeconfig,
@@ -134,6 +138,26 @@ def test_the_kubeconfig_replaces_that_of_a_provider(client: MemoryClient, type: 
     assert found is not None
     assert found["type"] == build_kubeconfig_secret(CLUSTER, "")["type"] == "Opaque"
     assert found["data"] == {"value": encoded("text")}
+
+
+def test_the_kubeconfig_is_published_again_after_a_move(
+    client: MemoryClient, tmp_path: Path
+) -> None:
+    """A move writes the Secret of the source, whose API server the target may not reach."""
+    unused: Any = None
+    server: Any = SimpleNamespace(kubeconfig_text="target")
+    clusters = SimulatedClusters(unused, unused, unused, client, tmp_path)
+    workload = _Workload(1, server, unused)
+
+    workload.update_pause(is_paused=True)
+    clusters._publish(workload, CLUSTER)
+    publish_kubeconfig(client, CLUSTER, "source")
+    clusters._publish(workload, CLUSTER)
+    workload.update_pause(is_paused=False)
+    clusters._publish(workload, CLUSTER)
+
+    secret = client.get("v1", "Secret", "demo-kubeconfig", NAMESPACE)
+    assert secret["data"]["value"] == encoded("target")
 
 
 def add_pool(client: MemoryClient, status: JSON, ids: list[str]) -> None:

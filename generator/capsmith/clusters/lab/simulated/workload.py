@@ -218,6 +218,16 @@ class _Workload:
     is_published: bool = False
     """Whether the cluster has its kubeconfig Secret."""
 
+    def update_pause(self, *, is_paused: bool) -> None:
+        """Record whether the cluster is paused. After a pause, its kubeconfig is published again.
+
+        A move or a restore writes the Secret with the address of the former API server, and then
+        ends the pause.
+        """
+        if self.is_paused and not is_paused:
+            self.is_published = False
+        self.is_paused = is_paused
+
     def stop(self) -> None:
         """Stop the API server and its clients."""
         self.pods.stop()
@@ -305,6 +315,7 @@ class SimulatedClusters:
         if not workload.server.process.running:
             note(self._log, f"{workload.server.name} has ended and restarts")
             workload.server.start()
+        workload.update_pause(is_paused=bool(cluster["spec"].get("paused")))
         if has_control_plane(cluster):
             self._publish(workload, cluster)
         if workload.machines is None or workload.kubelet is None:
@@ -312,7 +323,6 @@ class SimulatedClusters:
             server = workload.server
             workload.kubelet = KubeadmKubelet(server.client, machines, server.name, self._log, name)
             workload.machines = machines
-        workload.is_paused = bool(cluster["spec"].get("paused"))
         workload.machines.refresh(is_paused=workload.is_paused)
         workload.kubelet.tick()
         if workload.kubelet.has_nodes:
