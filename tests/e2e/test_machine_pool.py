@@ -19,6 +19,7 @@ from tests.e2e.access import check_shown
 from tests.e2e.fakes.bootstrap import pool_data
 from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.report import Report
+from tests.e2e.least_privilege import POOLS, check_least_privilege
 from tests.e2e.pool import (
     ELSEWHERE,
     MACHINES,
@@ -233,10 +234,10 @@ def test_health_check(pool_scenario: Scenario) -> None:
     pool.wait_all(MACHINES, 3)
 
 
-def test_topology(pool_scenario: Scenario) -> None:
+def test_topology(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
     """Pools of both sorts from a class; a change of the class arrives in the pools.
 
-    Proves: MP-18, IM-13, IM-14, IM-16, TP-01, TP-10.
+    Proves: MP-18, IM-13, IM-14, IM-16, TP-01, TP-10, RB-06, RB-07.
     """
     scenario, report = pool_scenario, pool_scenario.stack.report
     documents = scenario.render(1, 0, flavor=scenario.stack.provider.topology_flavor)
@@ -260,6 +261,7 @@ def test_topology(pool_scenario: Scenario) -> None:
     scenario.delete_classes()
     wait_nothing_left(scenario)
     check_shown(scenario.stack.provider, scenario.management, AuditedTest.POOLS)
+    check_least_privilege(pools[1], "infrastructure", explained=POOLS)
 
 
 def _check_bootstrap_data(pool: Pool, sort: Sort, many: int) -> None:

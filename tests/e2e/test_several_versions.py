@@ -11,8 +11,10 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import NotYet, eventually
+from tests.e2e.chain import add_chain, wait_gone
 from tests.e2e.fakes.dialect import CONTROL_PLANE as _CONTROL_PLANE
 from tests.e2e.harness.report import Report
+from tests.e2e.least_privilege import EVERYTHING, check_least_privilege
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_moved_away, wait_nothing_left
 from tests.e2e.stack import SEVERAL_VERSIONS, Site, Stack
@@ -105,16 +107,22 @@ def test_resources_move_with_their_owners(
 
 
 @pytest.mark.exhaustive
-def test_remediation(versions_scenario: Scenario) -> None:
+def test_remediation(versions_scenario: Scenario, several: tuple[Stack, Site]) -> None:
     """A worker is restarted for a health check of core, and replaced once it has no server.
 
-    Proves: ER-01, ER-02, ER-03, ER-04, ER-05, ER-06, ER-07.
+    The cluster uses a chain of identities, and has a resource.
+
+    Proves: ER-01, ER-02, ER-03, ER-04, ER-05, ER-06, ER-07, RB-04, RB-06, RB-07.
     """
     scenario = versions_scenario
     cloud, report, stack = scenario.stack.cloud, scenario.stack.report, scenario.stack.name
     with report.phase(stack, "remediation: create"):
-        scenario.create(scenario.render(control_planes=1, workers=1))
+        chain, documents = add_chain(scenario, {}), scenario.render(control_planes=1, workers=1)
+        chain.use_in(scenario, documents)
+        scenario.create(documents)
         machines = scenario.wait_running(2)
+        _add_group(scenario, "owned", ownerReferences=[_owner(_infrastructure(scenario))])
+        eventually(lambda: _all_ready(scenario, 1), what="the resource is ready")
     template = _add_health_check(scenario)
     worker = next(each for each in machines if _CONTROL_PLANE not in each["metadata"]["labels"])
     name = worker["metadata"]["name"]
@@ -134,6 +142,10 @@ def test_remediation(versions_scenario: Scenario) -> None:
     scenario.client.delete(template)
     scenario.delete()
     wait_nothing_left(scenario)
+    for each in chain.objects:
+        scenario.client.delete(each)
+    wait_gone(scenario, *chain.objects)
+    check_least_privilege(several[1], "infrastructure", explained=EVERYTHING)
 
 
 def _add_health_check(scenario: Scenario) -> JSON:
