@@ -85,6 +85,7 @@ EVERYTHING = MappingProxyType(
 """Permissions of the example `everything` that a cluster with a remediation does not need."""
 POOLS = MappingProxyType(
     {
+        "delete tidalmachines.*": "sent only if a pool has fewer replicas than machines",
         "patch machinepools.*": "sent only if another autoscaler sets the replicas",
         "get machines.*": _UNCACHED,
     }
