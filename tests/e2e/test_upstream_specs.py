@@ -43,8 +43,10 @@ def test_specs_run_as_the_readme_says(tools: Toolbox, tmp_path: Path) -> None:
     state = tmp_path / "state"
     scripts = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     capsmith = (sys.executable, "-m", "capsmith")
-    # One for each thing that a lab simulates: machines, Pods, and machines without their objects.
-    focus = " ".join(f"--ginkgo.focus={each}" for each in ("Scaling", "Draining", "Adopting"))
+    # One for each thing that a lab simulates: machines, Pods, and machines without their objects;
+    # and those whose runtime extension is the process of the tests.
+    words = ("Scaling", "Draining", "Adopting", "runtime.extension")
+    focus = " ".join(f"--ginkgo.focus={each}" for each in words)
     _run(tmp_path, *capsmith, "new", "made", "--no-input", "name=acme", "e2e=yes")
 
     _run(

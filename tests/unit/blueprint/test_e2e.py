@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from capsmith.clusters.processes.tools.catalogue import load_releases
 from capsmith.commands.build import build
@@ -10,6 +11,24 @@ from capsmith.commands.load import load
 from capsmith.provider.model import Role
 from tests.golden.cases import EXAMPLES
 from tests.releases.modules import BLUEPRINT
+
+_PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "upstream-e2e.md"
+_SPEC = r"[A-Z]\w+Spec\b"
+
+
+def test_the_page_lists_the_specs_that_are_called() -> None:
+    """The page has a row for each spec of Cluster API that a repository calls, and its number."""
+    files = (each.read_text(encoding="utf-8") for each in BLUEPRINT.glob("*_test.go.jinja"))
+    called = {name for text in files for name in re.findall(rf"\bupstream\.({_SPEC})\(", text)}
+    page = _PAGE.read_text(encoding="utf-8")
+    section, _, _ = page.partition("\n## The specs\n")[2].partition("\n## ")
+    table, _, others = section.partition("\nThese are not called:\n")
+    rows = re.findall(r"(?m)^\| .*", others)
+    left_out = {name for row in rows for name in re.findall(_SPEC, row)}
+
+    assert set(re.findall(rf"(?m)^\| ({_SPEC})", table)) == called
+    assert f"{len(called)} of the {len(called | left_out)} specs of Cluster API" in table
+    assert called.isdisjoint(left_out)
 
 
 def test_the_module_pins_the_release_of_labs() -> None:
