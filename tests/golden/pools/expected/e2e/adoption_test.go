@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -52,30 +51,15 @@ func keepExternalIDs(ctx context.Context, proxy framework.ClusterProxy, cluster 
 	if err != nil {
 		return err
 	}
-	names := metav1.ObjectMeta{Name: cluster.Name}
-	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: names, Spec: admissionv1.MutatingAdmissionPolicySpec{
-		ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
-			RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create},
-				Rule:       admissionv1.Rule{APIGroups: []string{apiGroup}, APIVersions: []string{"*"}, Resources: []string{"*"}},
-			},
-		}}},
-		MatchConditions: []admissionv1.MatchCondition{{Name: "known", Expression: fmt.Sprintf("object.metadata.name in %s", values)}},
-		Mutations: []admissionv1.Mutation{{
-			PatchType: admissionv1.PatchTypeApplyConfiguration,
-			ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: fmt.Sprintf(
-				"Object{metadata: Object.metadata{annotations: {%q: %s[object.metadata.name]}}}", annotation, values)},
-		}},
-	}}
-	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: names, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: cluster.Name}}
-	for _, each := range []client.Object{policy, binding} {
-		if err := proxy.GetClient().Create(ctx, each); err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-		DeferCleanup(func(ctx context.Context) error {
-			return client.IgnoreNotFound(proxy.GetClient().Delete(ctx, each))
-		})
+	rule := admissionv1.Rule{APIGroups: []string{apiGroup}, APIVersions: []string{"*"}, Resources: []string{"*"}}
+	mutation := admissionv1.Mutation{
+		PatchType: admissionv1.PatchTypeApplyConfiguration,
+		ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: fmt.Sprintf(
+			"Object{metadata: Object.metadata{annotations: {%q: %s[object.metadata.name]}}}", annotation, values)},
+	}
+	condition := fmt.Sprintf("object.metadata.name in %s", values)
+	if err := createPolicy(ctx, proxy.GetClient(), cluster.Name, rule, condition, mutation); err != nil {
+		return err
 	}
 	return isMutated(ctx, proxy.GetClient(), objects, annotation)
 }

@@ -19,10 +19,12 @@ import (
 // A change returns the documents of a cluster template, changed for one spec.
 type change func([]*yaml.Node) []*yaml.Node
 
-// A flavor is a cluster template that a spec needs, made from one of the release.
+// A flavor is a cluster template that a spec needs, made from one of the release. If it has a change of the
+// ClusterClass, it has a class of its own.
 type flavor struct {
 	from   string
 	change change
+	class  change
 }
 
 const (
@@ -32,10 +34,11 @@ const (
 )
 
 var flavors = map[string]flavor{
-	taintsFlavor:         {"cluster-template.yaml", addTaints},
-	topologyTaintsFlavor: {"cluster-template-topology.yaml", addTaints},
-	remediationFlavor:    {"cluster-template.yaml", addHealthCheck},
-	adoptionFlavor:       {"cluster-template.yaml", adoptMachine},
+	taintsFlavor:         {from: "cluster-template.yaml", change: addTaints},
+	topologyTaintsFlavor: {from: "cluster-template-topology.yaml", change: addTaints},
+	remediationFlavor:    {from: "cluster-template.yaml", change: addHealthCheck},
+	adoptionFlavor:       {from: "cluster-template.yaml", change: adoptMachine},
+	inPlaceFlavor:        {from: "cluster-template-topology.yaml", change: updateWorkersInPlace, class: acceptFiles},
 }
 
 const healthCheck = `
@@ -135,24 +138,56 @@ func newest(folder string) (string, error) {
 }
 
 func writeFlavor(folder, name string, from flavor) error {
-	text, err := os.ReadFile(filepath.Join(folder, from.from))
+	documents, err := read(filepath.Join(folder, from.from))
+	if err == nil {
+		documents = from.change(documents)
+	}
+	if err == nil && from.class != nil {
+		err = writeClass(folder, name, documents, from.class)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // the specs that need it are not there either
 	} else if err != nil {
 		return err
 	}
-	documents, err := parse(string(text))
+	return write(filepath.Join(folder, "cluster-template-"+name+".yaml"), documents)
+}
+
+// writeClass writes a changed copy of the ClusterClass that a Cluster has, and makes the Cluster refer to the copy.
+func writeClass(folder, flavor string, documents []*yaml.Node, change change) error {
+	name := get(get(get(get(find(documents, "Cluster"), "spec"), "topology"), "classRef"), "name")
+	if name == nil {
+		return os.ErrNotExist
+	}
+	class, err := read(filepath.Join(folder, "clusterclass-"+name.Value+".yaml"))
 	if err != nil {
 		return err
 	}
+	object := find(class, "ClusterClass")
+	if object == nil {
+		return os.ErrNotExist
+	}
+	name.Value += "-" + flavor
+	set(ensure(object, "metadata"), "name", copyOf(name))
+	return write(filepath.Join(folder, "clusterclass-"+name.Value+".yaml"), change(class))
+}
+
+func read(path string) ([]*yaml.Node, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(string(text))
+}
+
+func write(path string, documents []*yaml.Node) error {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
-	for _, document := range from.change(documents) {
+	for _, document := range documents {
 		if err := encoder.Encode(document); err != nil {
 			return err
 		}
 	}
-	path := filepath.Join(folder, "cluster-template-"+name+".yaml")
 	return os.WriteFile(path, out.Bytes(), 0o600)
 }
 
@@ -212,6 +247,16 @@ func addTaints(documents []*yaml.Node) []*yaml.Node {
 		}
 	}
 	return documents
+}
+
+// find returns the first document of a kind, or nil.
+func find(documents []*yaml.Node, kind string) *yaml.Node {
+	for _, each := range documents {
+		if kindOf(each) == kind {
+			return each
+		}
+	}
+	return nil
 }
 
 func kindOf(node *yaml.Node) string {

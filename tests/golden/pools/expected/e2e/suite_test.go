@@ -32,6 +32,9 @@ var (
 	e2eConfig  *clusterctl.E2EConfig
 	repository string
 	proxy      framework.ClusterProxy
+
+	// isLab is true if the cluster exists, and its controllers are processes on this computer.
+	isLab bool
 )
 
 func TestE2E(t *testing.T) {
@@ -49,7 +52,8 @@ var _ = BeforeSuite(func() {
 	Expect(err).ToNot(HaveOccurred())
 	scheme := runtime.NewScheme()
 	framework.TryAddDefaultSchemes(scheme)
-	if *clusterctlConfig == "" {
+	isLab = *clusterctlConfig != ""
+	if !isLab {
 		createManagementCluster(scheme)
 	} else {
 		e2eConfig, err = readConfig(*configPath)
