@@ -37,7 +37,7 @@ def convert_field(field: FieldLike) -> dict[str, Any]:
     if isinstance(field, str):
         return _shorthand(field)
     schema: dict[str, Any] = {
-        (type(field).model_fields[name].alias or name): _value(getattr(field, name))
+        field.find_key(name): _value(getattr(field, name))
         for name in type(field).model_fields
         if name in field.model_fields_set and name not in _OWN and _is_set(field, name)
     }

@@ -333,6 +333,12 @@ class SpecModel(BaseModel):
         frozen=True, extra="forbid", strict=True, alias_generator=to_camel, defer_build=True
     )
 
+    @classmethod
+    def find_key(cls, attribute: str) -> str:
+        """Return the key in provider.yaml of an attribute."""
+        # Pydantic sets the generated aliases only of models that are built for themselves.
+        return cls.model_fields[attribute].alias or to_camel(attribute)
+
 
 def classify_text_or_mapping(value: Any) -> str | None:
     """Return the union tag for a string or a mapping, or None for any other value."""

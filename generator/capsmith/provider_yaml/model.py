@@ -813,5 +813,5 @@ class ProviderSpec(SpecModel):
 
 SECTIONS: tuple[Section, ...] = get_args(Section)
 _ATTRIBUTES: Mapping[str, str] = {
-    field.alias or name: name for name, field in ProviderSpec.model_fields.items()
+    ProviderSpec.find_key(name): name for name in ProviderSpec.model_fields
 }

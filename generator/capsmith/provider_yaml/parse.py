@@ -218,7 +218,7 @@ def _known_keys(path: Path) -> set[str]:
     if path in (("namespaces",), ("components",)):
         return {*model.SECTIONS, "runtimeExtension"}
     part = _part(path)
-    return {field.alias or name for name, field in part.model_fields.items()}
+    return {part.find_key(name) for name in part.model_fields}
 
 
 def _part(path: Path) -> type[SpecModel]:

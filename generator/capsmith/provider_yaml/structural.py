@@ -191,7 +191,7 @@ def _junctors(field: FieldSchema) -> Iterator[tuple[tuple[str | int, ...], Field
 
 def _check(limits: FieldSchema, outer: Mapping[str, Any], reporter: PathReporter) -> None:
     for name in sorted(limits.model_fields_set - _ALLOWED):
-        key = type(limits).model_fields[name].alias or name
+        key = limits.find_key(name)
         message = f"{quote(key)} cannot be in allOf, anyOf, oneOf or not"
         reporter.add_error_at_key("schema-junctor", message, "Move it to the field itself.", key)
     if isinstance(limits.required, bool):
@@ -378,7 +378,7 @@ def _type(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) ->
 
 
 def _keywords(field: FieldSchema, reporter: PathReporter) -> None:
-    written = {type(field).model_fields[name].alias or name for name in field.model_fields_set}
+    written = {field.find_key(name) for name in field.model_fields_set}
     if field.type is not None:
         others = {key for keys in _MEANT_FOR.values() for key in keys}
         others -= set(_MEANT_FOR.get(field.type, ()))
