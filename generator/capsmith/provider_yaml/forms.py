@@ -360,9 +360,7 @@ def classify_flag_or_mapping(value: Any) -> str | None:
 
 
 def _flag_or_list(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return FLAG
-    return LIST if isinstance(value, list | tuple) else None
+    return {bool: FLAG, list: LIST, tuple: LIST}.get(type(value))
 
 
 def choose_by_tag(tag: Any, expected: str) -> Discriminator:
