@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.extension import CONTEXTS
-from benchmarks.peers import Tree, make_tree, write_cookiecutter, write_copier
+from benchmarks.peers import Tree, copy_tree, make_tree, write_cookiecutter, write_copier
 from benchmarks.timing import Command, Times, by_turns, steps, table
 from capsmith.commands.load import load
 
@@ -23,6 +23,8 @@ ROOT = Path(__file__).parent.parent
 SPEC = ROOT / "examples" / "acme" / "provider.yaml"
 PEER_SHARE = 0.5
 """At most this part of the faster peer's time, which formats nothing; capsmith's Python is."""
+COPY_SHARE = 0.7
+"""At most this part of cookiecutter's time when it only copies files that were rendered before."""
 PEERS = ("cookiecutter", "copier")
 HELP_RATIO = 1.25
 """``capsmith --help`` against Python importing click, in processor time."""
@@ -81,6 +83,31 @@ def peers(scratch: Path, rounds: int) -> bool:
         ]
     )
     return times["capsmith"].median <= PEER_SHARE * plain
+
+
+def copies(scratch: Path, rounds: int) -> bool:
+    """The same repository when the peers' templates hold no logic, so that they only copy."""
+    provider = load(SPEC).provider
+    assert provider is not None
+    folders = {name: scratch / "out" / name for name in ("capsmith", *PEERS)}
+    generate = _into_new(
+        "capsmith",
+        folders["capsmith"],
+        ["generate", str(SPEC), "-o", str(folders["capsmith"])],
+        scratch,
+    )
+    by_turns([generate], 1)
+    tree = copy_tree(make_tree(provider, scratch / "contexts"), folders["capsmith"])
+    commands = [generate]
+    for name in PEERS:
+        arguments = _arguments(name, tree, scratch / "template" / name, folders[name])
+        commands.append(_into_new(name, folders[name], arguments, scratch))
+    times = by_turns(commands, rounds)
+    _same_files(tree, folders)
+    base = times["cookiecutter"].median
+    rows = [[name, f"{time.median / base:.2f}"] for name, time in times.items()]
+    table([["whole process, peers only copy", "time against cookiecutter"], *rows])
+    return times["capsmith"].median <= COPY_SHARE * base
 
 
 def _arguments(name: str, tree: Tree, template: Path, folder: Path) -> list[str]:
@@ -165,9 +192,9 @@ def spec_with(count: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="timed runs of each command")
-    parser.add_argument("--only", choices=["peers", "start-up", "kinds"], action="append")
+    parser.add_argument("--only", choices=["peers", "copies", "start-up", "kinds"], action="append")
     options = parser.parse_args()
-    parts = {"peers": peers, "start-up": start_up, "kinds": kinds}
+    parts = {"peers": peers, "copies": copies, "start-up": start_up, "kinds": kinds}
     missed = []
     with tempfile.TemporaryDirectory() as folder:
         for name, part in parts.items():

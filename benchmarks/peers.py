@@ -76,6 +76,12 @@ def make_tree(provider: Provider, contexts: Path) -> Tree:
     return Tree(tuple(files), partials)
 
 
+def copy_tree(tree: Tree, folder: Path) -> Tree:
+    """The files of a generated repository as templates that are only copied."""
+    texts = [(each.path, (folder / each.path).read_text(encoding="utf-8")) for each in tree.files]
+    return Tree(tuple(Template(path, text, True) for path, text in texts), {})
+
+
 def _names(path: str, names: list[str]) -> str:
     return "".join(f"{{% set {name} = contexts[{path!r}][{name!r}] %}}" for name in names)
 
@@ -88,12 +94,12 @@ def write_cookiecutter(tree: Tree, folder: Path, *, formatted: bool) -> None:
         _write(folder / "{{cookiecutter.name}}" / template.path, template.text)
     for path, text in tree.partials.items():
         _write(folder / "templates" / path, text)
-    context = {
-        "name": "repository",
-        "_extensions": [_EXTENSION],
-        "_jinja2_env_vars": _BLOCKS,
-        "_copy_without_render": [template.path for template in tree.files if template.static],
-    }
+    copied = [template.path for template in tree.files if template.static]
+    context: dict[str, Any] = {"name": "repository", "_copy_without_render": copied}
+    if len(copied) == len(tree.files):
+        context["_copy_without_render"] = ["*"]
+    else:
+        context |= {"_extensions": [_EXTENSION], "_jinja2_env_vars": _BLOCKS}
     _write(folder / "cookiecutter.json", json.dumps(context))
     if formatted:
         _write(folder / "hooks" / "post_gen_project.sh", f"#!/bin/sh\nexec {BLACK}\n")
@@ -106,13 +112,14 @@ def write_copier(tree: Tree, folder: Path, *, formatted: bool) -> None:
         _write(folder / (template.path + suffix), template.text)
     for path, text in tree.partials.items():
         _write(folder / path, text)
-    settings = {
+    settings: dict[str, Any] = {
         "_templates_suffix": ".jinja",
         "_exclude": ["copier.yml", "macros"],
-        "_envops": {**_BLOCKS, "keep_trailing_newline": True},
-        "_jinja_extensions": [_EXTENSION],
         "_tasks": [BLACK] if formatted else [],
     }
+    if not all(template.static for template in tree.files):
+        settings["_envops"] = {**_BLOCKS, "keep_trailing_newline": True}
+        settings["_jinja_extensions"] = [_EXTENSION]
     _write(folder / "copier.yml", yaml.safe_dump(settings))
 
 
