@@ -83,7 +83,7 @@ from capsmith.output.write_limits import (
     needs_messages,
 )
 from capsmith.provider.hooks import list_author_classes, list_author_names
-from capsmith.provider.model import Component, Provider
+from capsmith.provider.model import Component, Provider, Role
 from capsmith.provider.versions import (
     compare_versions,
     find_core_release,
@@ -118,6 +118,15 @@ def find_kind(provider: Provider, role: str, otherwise: str) -> SafeText:
         raise TypeError(f"unsafe text {otherwise!r}")
     found = (resource.kind for resource in provider.resources if resource.role == role)
     return next(found, otherwise)
+
+
+def has_role(owner: Provider | Component, role: str) -> bool:
+    """Return whether a kind of a provider or component has the role.
+
+    Raises ValueError if there is no such role.
+    """
+    searched = Role(role)
+    return any(resource.role is searched for resource in owner.resources)
 
 
 @pass_context
@@ -230,6 +239,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "upgrade_steps": list_steps,
     # This module: several kinds at a time, and lists for display
     "contract_labels": find_shared_contract_labels,
+    "has_role": has_role,
     "kind_of": find_kind,
     "listed": join_for_display,
 }

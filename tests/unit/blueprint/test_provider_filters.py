@@ -10,10 +10,12 @@ import pytest
 
 from capsmith.blueprint import provider_filters
 from capsmith.blueprint.filters import FILTERS
-from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
+from capsmith.blueprint.provider_filters import PROVIDER_FILTERS, has_role
+from capsmith.commands.load import load
 
 SOURCE = Path(provider_filters.__file__)
 GENERATOR = SOURCE.parents[1]
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def sections() -> Iterator[tuple[str, str]]:
@@ -43,3 +45,12 @@ def test_the_comment_names_the_module(comment: str, name: str) -> None:
 def test_every_filter_has_a_section_and_one_meaning() -> None:
     assert [name for _, name in sections()] == list(PROVIDER_FILTERS)
     assert not PROVIDER_FILTERS.keys() & FILTERS.keys()
+
+
+def test_a_role_that_does_not_exist_is_an_error() -> None:
+    acme = load(EXAMPLES / "acme/provider.yaml").provider
+    assert acme is not None
+    assert has_role(acme, "InfraMachine")
+    assert not has_role(acme, "InfraMachinePool")
+    with pytest.raises(ValueError, match="InfraMashine"):
+        has_role(acme, "InfraMashine")
