@@ -15,6 +15,7 @@ from capsmith.importing.source import IDENTITY, PROVIDER_LABEL, RESOURCE, Source
 from capsmith.manifests.crds import CrdVersion
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
+from capsmith.provider.described_kinds import ROLES_OF_MACHINES
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.provider.versions import rank_api_version, rank_series
 from capsmith.safetext import DnsLabel, SeriesName, VersionName
@@ -24,7 +25,6 @@ _AROUND_NAME = re.compile(r"^cluster-api-([a-z-]+-)??provider-|-system$")
 
 
 _INFRASTRUCTURE = "infrastructure"
-_OF_MACHINES = frozenset({"InfraMachine", "InfraMachinePool", "Remediation"})
 
 
 class Version(NamedTuple):
@@ -166,7 +166,7 @@ def decide_outline(
 def _has_machines(sources: Sequence[SourceCrd]) -> bool:
     """Return whether there is a kind that needs machines, or no kind of infrastructure at all."""
     roles = {source.role for source in sources}
-    return "InfraCluster" not in roles or not roles.isdisjoint(_OF_MACHINES)
+    return "InfraCluster" not in roles or not roles.isdisjoint(ROLES_OF_MACHINES)
 
 
 def _contracts(

@@ -28,6 +28,8 @@ MACHINES = "machines"
 """Feature of machine pools that have one Machine per infrastructure machine (MP-07)."""
 WITHOUT_TEMPLATE = frozenset({"IPPool", "GlobalIPPool", "Addon", "Resource"})
 """Roles whose kinds never have a template."""
+ROLES_OF_MACHINES = frozenset({"InfraMachine", "InfraMachinePool", "Remediation"})
+"""Roles that an infrastructure provider without machines cannot have."""
 _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 """Roles of which every ClusterClass references a template."""
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from capsmith.output import monitoring
 from capsmith.provider import hooks
-from capsmith.provider.described_kinds import is_machine_based
+from capsmith.provider.described_kinds import ROLES_OF_MACHINES, is_machine_based
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SECTION_TYPES, SectionType
 from capsmith.resolving.checks.names import check_repeats
@@ -46,8 +46,6 @@ def check_bootstrap(draft: Draft, top: PathReporter) -> None:
 
 
 _NEEDED = ("InfraCluster", "InfraMachine")
-_OF_MACHINES = ("InfraMachine", "InfraMachinePool", "Remediation")
-"""Roles that an infrastructure provider without machines cannot have."""
 
 
 def check_sections(draft: Draft, top: PathReporter) -> None:
@@ -102,7 +100,7 @@ def _check_excluded(draft: Draft, top: PathReporter) -> None:
     hint = "Remove it, or the kind."
     for kind in draft.kinds:
         role = kind.spec.implements
-        if role in _OF_MACHINES:
+        if role in ROLES_OF_MACHINES:
             message = f"{quote(kind.name)} implements {role}, but the provider has no machines"
         elif is_machine_based(kind.spec):
             message = f"{quote(kind.name)} consists of Machines, but the provider has no machines"
