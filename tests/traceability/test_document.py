@@ -9,6 +9,7 @@ import pytest
 
 from capsmith.contract.model import Level
 from capsmith.reference.model import make_anchor
+from tests.golden.files import File, difference, read
 from tests.traceability.catalogue import ROOT
 from tests.traceability.document import FOLDER, INDEX, render
 from tests.traceability.table import Row, Table, table
@@ -33,8 +34,9 @@ def test_every_rule_has_a_proof_or_a_reason(made: Table) -> None:
 
 
 def test_the_document_is_up_to_date(files: dict[str, str]) -> None:
-    committed = {file.name: file.read_text(encoding="utf-8") for file in (ROOT / FOLDER).iterdir()}
-    assert committed == files, "run `python -m tests.traceability`, read the diff, and commit it"
+    rendered = {name: File(text, executable=False) for name, text in files.items()}
+    changes = difference(read(ROOT / FOLDER), rendered)
+    assert not changes, f"run `python -m tests.traceability`, read the diff, commit it:\n{changes}"
 
 
 def test_there_is_a_file_for_each_page_of_the_contract(made: Table, files: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ from capsmith.contract.explain import explain
 from capsmith.contract.model import Contract
 from capsmith.reference.fields import DocumentedField, list_fields
 from capsmith.reference.model import make_anchor
+from tests.golden.files import File, difference, read
 
 ROOT = Path(__file__).parents[3]
 CONTRACTS = {contract.version: contract for contract in load_contracts()}
@@ -31,13 +32,9 @@ def fields_of(version: str, role: str) -> dict[str, DocumentedField]:
 
 
 def test_the_committed_pages_are_up_to_date() -> None:
-    folder = ROOT / "docs" / "contracts"
-    committed = {
-        file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8")
-        for file in folder.rglob("*")
-        if file.is_file()
-    }
-    assert committed == markdown(), "run `capsmith reference -o docs/contracts` and commit it"
+    rendered = {name: File(text, executable=False) for name, text in markdown().items()}
+    changes = difference(read(ROOT / "docs" / "contracts"), rendered)
+    assert not changes, f"run `capsmith reference -o docs/contracts`, and commit it:\n{changes}"
 
 
 def test_there_is_a_page_for_each_contract_and_role() -> None:
