@@ -97,6 +97,8 @@ def _printed(module: str, root: Path, targets: dict[str, list[str]]) -> tuple[st
         name: function
         for name, function in PROVIDER_FILTERS.items()
         if f"{dotted}.".startswith(f"{function.__module__}.")
+        # A filter that answers yes or no prints nothing.
+        and function.__annotations__.get("return") != "bool"
     }
     own = [name for name, function in near.items() if f"def {function.__name__}(" in text]
     names = "|".join(re.escape(name) for name in own or near)
