@@ -13,6 +13,7 @@ _PROMTOOL = Module(
     binaries=(Binary("promtool", "github.com/prometheus/prometheus/cmd/promtool"),),
     # Service discovery is most of its dependencies.
     flags=("-tags", "remove_all_sd"),
+    is_inlined=False,
 )
 
 

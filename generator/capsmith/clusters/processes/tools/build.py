@@ -35,7 +35,9 @@ _HERE = Path(__file__).parent
 _DIGEST_CHARS = 16
 # The linker drops debug information anyway (-s -w); not generating it saves an eighth of the build
 # time.
-_WITHOUT_DWARF = "-gcflags=all=-dwarf=false"
+_WITHOUT_DWARF = "-dwarf=false"
+# Saves a quarter of the build time of client-go and controller-runtime.
+_WITHOUT_INLINING = "-l"
 
 _OTHER_CACHE = "Make room, or set CAPSMITH_TOOLS_CACHE to a folder on another disk."
 
@@ -185,13 +187,18 @@ def _build(go: str, module: Module, target: Path, progress: Progress, root: Path
             total = len(module.binaries)
             progress(f"{module.folder}: building {binary.name}, {number} of {total}")
             output = ["-o", str(scratch / binary.name), binary.package]
-            flags = ["-mod=readonly", _WITHOUT_DWARF, "-ldflags", binary.ldflags, *module.flags]
+            flags = ["-mod=readonly", f"-gcflags=all={_compiler_flags(module)}", *module.flags]
+            flags += ["-ldflags", binary.ldflags]
             _run([go, "build", *flags, *output], folder, is_static=module.is_static)
             progress(f"{module.folder}: {binary.name} took {time.monotonic() - began:.0f} s")
         _collect(go, module, folder, scratch)
         scratch.rename(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _compiler_flags(module: Module) -> str:
+    return _WITHOUT_DWARF if module.is_inlined else f"{_WITHOUT_DWARF} {_WITHOUT_INLINING}"
 
 
 def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
@@ -221,6 +228,8 @@ def _digest(module: Module, go: GoToolchain, root: Path = _HERE) -> str:
     parts += [path.read_text() for path in sorted(folder.glob("*/*.go"))]
     if module.is_static:
         parts.append("static")
+    if not module.is_inlined:
+        parts.append("not inlined")
     parts += [(folder / name).read_text() for name in ("go.mod", "go.sum")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST_CHARS]
 
