@@ -16,6 +16,7 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from tests.runtime.infrastructure import scripted_provider
 from tests.runtime.infrastructure.scripted_provider import (
+    GROUP,
     PROVISIONED,
     ScriptedMachineReconciler,
     ScriptedMachines,
@@ -24,6 +25,9 @@ from tests.runtime.infrastructure.scripted_provider import (
     ready_condition,
 )
 
+RECORD = NamespacedName("default", "record")
+APPLIED_FOR = f"{GROUP}/applied-for"
+EXTERNAL_ID = f"{GROUP}/external-id"
 RULES = (PolicyRule(("",), ("configmaps",), ("create", "get", "patch")),)
 PROVIDER = replace(
     scripted_provider.PROVIDER,
@@ -186,6 +190,57 @@ class TestApply(ScriptedMachines):
         await env.restart()
         await env.eventually("changed", lambda: _data(env) == {"size": "2"})
 
+    @scenario
+    async def test_an_object_that_a_backup_restored_is_changed(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """Velero restores neither field managers nor owners."""
+        normal(_apply("1"), _apply("2"))
+        key = await add_machine(env)
+        await env.eventually("created", lambda: _data(env) == {"size": "1"})
+        await env.stop()
+        _restore(env)
+        env.start()
+        await env.eventually("changed", lambda: _data(env) == {"size": "2"})
+        await env.eventually("ready", lambda: ready_condition(env, key) == ("True", "Ready"))
+
+    @pytest.mark.parametrize("claim", ["other object", "controller"])
+    @scenario
+    async def test_a_restored_object_of_another_owner_is_refused(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory, claim: str
+    ) -> None:
+        normal(_apply("1"), _apply("2"))
+        key = await add_machine(env)
+        await env.eventually("created", lambda: _data(env) == {"size": "1"})
+        await env.stop()
+        if claim == "other object":
+            _restore(env, annotations={APPLIED_FOR: "AcmeMachine/other.0"})
+        else:
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "0"}
+            _restore(env, ownerReferences=[{**owner, "controller": True}])
+        env.start()
+        expected = ("False", "KubernetesAlreadyExists")
+        await env.eventually("refused", lambda: ready_condition(env, key) == expected)
+        assert _data(env) == {"size": "1"}
+        text = str(env.core.infra_machine(key)["status"])
+        external_id = env.core.infra_machine(key)["metadata"]["annotations"][EXTERNAL_ID]
+        if claim == "other object":
+            assert f"{APPLIED_FOR}=AcmeMachine/{external_id}" in text
+        else:
+            assert "Pod p controls it" in text
+
+    @scenario
+    async def test_an_object_that_several_machines_apply_is_not_changed_by_each(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        normal(_apply("1"))
+        key = await add_machine(env)
+        await env.eventually("created", lambda: _data(env) == {"size": "1"})
+        before = env.api.find("ConfigMap", RECORD)
+        cluster = NamespacedName(key.namespace, "c1")
+        await env.running_machine(cluster, "m2")
+        assert env.api.find("ConfigMap", RECORD) == before
+
 
 def _of_user(env: InfrastructureEnvironment) -> JSON:
     made = _config_map("record")
@@ -202,5 +257,15 @@ def _apply(size: str, **options: bool) -> Any:
 
 
 def _data(env: InfrastructureEnvironment) -> Any:
-    found = env.api.find("ConfigMap", NamespacedName("default", "record"))
+    found = env.api.find("ConfigMap", RECORD)
     return (found or {}).get("data")
+
+
+def _restore(env: InfrastructureEnvironment, **changed: Any) -> None:
+    """Delete the record, and create it again from a backup with some of its metadata changed."""
+    found = env.api.find("ConfigMap", RECORD)
+    assert found is not None
+    kept = ("name", "namespace", "labels", "annotations")
+    metadata = {name: found["metadata"][name] for name in kept if name in found["metadata"]}
+    env.api.remove("ConfigMap", RECORD)
+    env.api.add({**found, "metadata": {**metadata, **changed}})

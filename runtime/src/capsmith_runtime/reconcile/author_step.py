@@ -30,11 +30,11 @@ from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.kubernetes_client import (
-    ApplyOwner,
     ClientSession,
     Inherited,
     KubernetesClient,
     connect,
+    create_apply_owner,
     create_opener,
     disconnect,
 )
@@ -335,9 +335,13 @@ def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
     if isinstance(client, KubernetesClient):
         namespace: str = getattr(scope, "namespace", "")
         loop = asyncio.get_running_loop()
-        owner = ApplyOwner(to.label, str(obj.get("kind")), metadata.name(obj), metadata.uid(obj))
         session = ClientSession(
-            create_opener(to.client), to.permissions, namespace, loop, _inherited_from(obj), owner
+            create_opener(to.client),
+            to.permissions,
+            namespace,
+            loop,
+            _inherited_from(obj),
+            create_apply_owner(scope, to.label, obj),
         )
         connect(client, session)
     try:

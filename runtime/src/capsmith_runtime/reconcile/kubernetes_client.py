@@ -7,7 +7,7 @@ import concurrent.futures
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.errors import (
     ApiError,
@@ -59,25 +59,72 @@ class ApplyOwner(NamedTuple):
     kind: str
     name: str
     uid: str
+    external_id: str
+    """Id of the owner that survives ``clusterctl move`` and a restore from a backup."""
+    annotation: str
+    """Annotation of applied objects that records for which object they were applied first."""
+
+    @property
+    def mark(self) -> str:
+        """Return the value of the annotation for objects that this owner applies."""
+        return f"{self.kind}/{self.external_id}"
 
     def check(self, existing: Object) -> None:
         """Raise AlreadyExistsError unless the provider applied ``existing`` or its object owns it.
 
-        The owner counts because ``clusterctl move`` keeps owners, but not field managers.
+        The owner counts because ``clusterctl move`` keeps owners, but not field managers.  Backup
+        tools restore neither, but the annotation.
         """
         managers = metadata.items(existing, "metadata", "managedFields")
-        is_applied = any(
-            (entry.get("manager"), entry.get("operation")) == (self.field_manager, "Apply")
-            for entry in managers
-        )
+        if (self.field_manager, "Apply") in [
+            (entry.get("manager"), entry.get("operation")) for entry in managers
+        ]:
+            return
         owners = metadata.items(existing, "metadata", "ownerReferences")
-        if not is_applied and self.uid not in [owner.get("uid") for owner in owners]:
-            raise create_api_error(
-                409,
-                "AlreadyExists",
-                f"it was not applied by {self.field_manager}, and {self.kind} {self.name} does not"
-                " own it; delete it or use another name, or take it over with adopt=True",
+        if self.uid in [owner.get("uid") for owner in owners]:
+            return
+        controller = next((owner for owner in owners if owner.get("controller") is True), None)
+        is_marked = metadata.annotations(existing).get(self.annotation) == self.mark
+        if is_marked and controller is None:
+            return
+        if controller is not None:
+            hint = (
+                f"{controller.get('kind')} {controller.get('name')} controls it; use another name"
             )
+        else:
+            hint = (
+                "delete it or use another name, or take it over with adopt=True or, if it was"
+                f" restored from a backup, with the annotation {self.annotation}={self.mark}"
+            )
+        raise create_api_error(
+            409,
+            "AlreadyExists",
+            f"it was not applied by {self.field_manager}, and {self.kind} {self.name} does not own"
+            f" it; {hint}",
+        )
+
+    def add_mark(self, obj: JSON, existing: Object) -> JSON:
+        """Return ``obj`` with the annotation, whose value stays that of ``existing``.
+
+        Several objects may apply the same one, which must not change with each apply.
+        """
+        mark = metadata.annotations(existing).get(self.annotation, self.mark)
+        annotations = {**metadata.annotations(obj), self.annotation: mark}
+        return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def create_apply_owner(scope: object, label: str, obj: JSON) -> ApplyOwner:
+    """Return what decides which objects may be applied in a call about ``obj``."""
+    group = metadata.text(obj, "apiVersion").rpartition("/")[0]
+    return ApplyOwner(
+        field_manager=label,
+        kind=metadata.text(obj, "kind"),
+        name=metadata.name(obj),
+        uid=metadata.uid(obj),
+        # The group of a claim's external id is that of its provider, which only the scope knows.
+        external_id=getattr(scope, "external_id", "") or external_id.of(obj, group),
+        annotation=f"{group}/applied-for",
+    )
 
 
 class ClientSession:
@@ -271,7 +318,8 @@ class KubernetesClient(KubernetesReader):
         Fields that an earlier ``apply`` set and that are missing in ``obj`` are removed. Raises
         ConflictError if another field manager owns a field, unless ``force`` is set. Raises
         AlreadyExistsError if the object exists, unless ``adopt`` is set, the provider has applied
-        the object before, or the scope's object owns it.
+        the object before, or the scope's object owns it.  An annotation records for which object it
+        was applied, so that it is recognised after a restore from a backup.
         """
         return self._wait(
             lambda: self.apply_async(obj, namespace=namespace, force=force, adopt=adopt)
@@ -401,9 +449,10 @@ async def _checked(
     try:
         existing = await client.get(resource, key)
     except NotFoundError:
-        return obj
+        return owner.add_mark(obj, {})
     owner.check(existing)
-    return {**obj, "metadata": {**obj["metadata"], "uid": existing["metadata"]["uid"]}}
+    marked = owner.add_mark(obj, existing)
+    return {**marked, "metadata": {**marked["metadata"], "uid": existing["metadata"]["uid"]}}
 
 
 async def _all(client: KubeClient, resource: ResourceType, selection: Selection) -> list[JSON]:
