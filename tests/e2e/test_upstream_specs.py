@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from capsmith.clusters.processes.tools import Toolbox
+from capsmith.clusters.processes.tools.go import find_go
 from tests.checkout import environment
+from tests.e2e.tools.gofmt import find_gofmt
 from tests.e2e.upstream import run_specs
 from tests.golden.cases import cases, generated
 
@@ -33,8 +35,8 @@ def test_generated_specs_are_formatted_and_vetted(tools: Toolbox, tmp_path: Path
     generated(_CASE, tmp_path)
     module = tmp_path / "e2e"
 
-    assert _run(module, "gofmt", "-l", ".") == ""
-    _run(module, "go", "vet", "-tags", "e2e", ".")
+    assert _run(module, str(find_gofmt(module)), "-l", ".") == ""
+    _run(module, find_go().command, "vet", "-tags", "e2e", ".")
 
 
 @pytest.mark.exhaustive

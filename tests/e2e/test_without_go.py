@@ -14,6 +14,7 @@ from capsmith.clusters.node.tools import list_node_modules
 from capsmith.clusters.processes.tools.build import read_built
 from capsmith.clusters.processes.tools.catalogue import Module
 from tests.checkout import environment
+from tests.e2e.tools.gofmt import find_gofmt
 
 _ROOT = Path(__file__).parents[2]
 _MODULES = _ROOT / "generator/capsmith/clusters/node/tools"
@@ -92,6 +93,7 @@ def test_go_from_the_package_index(
     # A CNI plugin without a command tells what it is.
     shown = subprocess.run([tool], capture_output=True, text=True)
     assert "CNI host-local plugin" in shown.stderr + shown.stdout
+    assert os.access(find_gofmt(checkout), os.X_OK)
 
 
 def test_an_installed_go_is_used(checkout: Path, path_without_go: str) -> None:
