@@ -178,6 +178,65 @@ class TestMachineResults(ScriptedMachines):
         )
 
 
+class TestFailureDomains(ScriptedMachines):
+    """Where a machine is, and what follows if its Machine requires another failure domain."""
+
+    @scenario
+    async def test_a_machine_in_another_failure_domain_is_reported_there(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """The status has the real failure domain, and one event names both.
+
+        Proves: IM-05, IM-06.
+        """
+        normal(replace(UP, failure_domain="zone-1"))
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster, failure_domain="zone-2")
+        assert ready_condition(env, key) == ("True", "Ready")
+        assert env.core.infra_machine(key)["status"]["failureDomain"] == "zone-1"
+
+        # A new manager knows no events: the status shows that this one was sent.
+        await env.restart()
+        await env.quiet()
+        (warning,) = _mismatches(env)
+        assert warning["type"] == "Warning"
+        assert warning["regarding"]["name"] == key.name
+        assert warning["note"] == "it is in failure domain zone-1, but its Machine requires zone-2"
+
+    @scenario
+    async def test_a_machine_that_changes_its_failure_domain_is_reported_again(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(replace(UP, failure_domain="zone-2"))
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster, failure_domain="zone-2")
+        assert _mismatches(env) == []
+
+        script.results = [replace(UP, failure_domain="zone-3")]
+        await env.eventually("an event says so", lambda: len(_mismatches(env)) == 1)
+        assert env.core.infra_machine(key)["status"]["failureDomain"] == "zone-3"
+
+    @scenario
+    async def test_machines_may_be_anywhere_if_nothing_else_is_required(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """Neither a machine that may be anywhere nor one without a failure domain is reported.
+
+        Nor is one whose Machine is changed afterwards: the provider placed it as required.
+        """
+        script = normal(replace(UP, failure_domain="zone-1"))
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        assert env.core.infra_machine(key)["status"]["failureDomain"] == "zone-1"
+
+        env.api.change("Machine", key, {"spec": {"failureDomain": "zone-2"}})
+        calls: list[Any] = script.calls
+        await env.eventually("it is seen", lambda: calls[-1].failure_domain == "zone-2")
+        script.results = [UP]
+        await env.running_machine(cluster, "m2", failure_domain="zone-2")
+        assert _mismatches(env) == []
+
+
 class TestMachineScope(ScriptedMachines):
     """What the reconciler of a machine is called with."""
 
@@ -284,6 +343,10 @@ class TestMachineScope(ScriptedMachines):
         scope: Any = script.calls[0]
         assert scope.infra_cluster is None
         assert scope.credentials == {}
+
+
+def _mismatches(env: InfrastructureEnvironment) -> list[Any]:
+    return [each for each in env.api.all("Event") if each["reason"] == "FailureDomainMismatch"]
 
 
 def _ready_message(env: InfrastructureEnvironment, key: Any) -> str:

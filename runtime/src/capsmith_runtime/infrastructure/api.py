@@ -388,7 +388,11 @@ class InfraMachineState(State):
     addresses: Sequence[Address] = ()
     """The machine's addresses, at most 256."""
     failure_domain: str | None = None
-    """The failure domain in which the machine was created, or None if it has none."""
+    """The failure domain in which the machine was created, or None if it has none.
+
+    Read it from the server, not from the scope, so that a machine in another failure domain than
+    its Machine requires is noticed: such a machine gets an event ``FailureDomainMismatch``.
+    """
     interruptible: bool = False
     """Whether the infrastructure may delete the machine at any time, as with spot instances."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
@@ -44,6 +44,8 @@ from capsmith_runtime.reconcile.results import Deleted, Terminated, Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
 from capsmith_runtime.reconcile.sessions import Credentials
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
+
+FAILURE_DOMAIN_MISMATCH: Final = "FailureDomainMismatch"
 
 
 class InfraMachineController:
@@ -130,13 +132,16 @@ class InfraMachineController:
         self._terminated.forget(key_of(patcher.obj))
         if isinstance(state, Waiting):
             return await self._wait(patcher, state)
-        return await self._write_state(patcher, state)
+        return await self._write_state(patcher, machine, state)
 
-    async def _write_state(self, patcher: Patcher, state: InfraMachineState) -> Result:
+    async def _write_state(
+        self, patcher: Patcher, machine: Machine, state: InfraMachineState
+    ) -> Result:
         """Write the spec's provider id before the status, which makes core read it (IM-02)."""
         # Before the first write, so that a provider id that is rejected reaches neither spec nor
         # status.
         await self._check_provider_id(patcher, state.provider_id)
+        self._warn_of_failure_domain(patcher.obj, machine.failure_domain, state.failure_domain)
         facts = MachineFacts(
             provider_id=state.provider_id,
             addresses=state.addresses,
@@ -203,6 +208,20 @@ class InfraMachineController:
                 constants.REASON_PROVIDER_ID_CHANGED,
                 f"the provider id was {before} and must not change, but now is {provider_id}",
             )
+
+    def _warn_of_failure_domain(self, obj: JSON, required: str | None, actual: str | None) -> None:
+        """Send an event if the machine is newly reported in another failure domain (IM-06).
+
+        The machine works, so its Ready condition does not change; the object has the actual domain.
+        """
+        if "failureDomain" not in self.kind.features or not required or not actual:
+            return
+        # In the spec under contract v1beta1.  A domain that is already reported was right when the
+        # machine was created, or has had its event.
+        reported = (metadata.text(obj, part, "failureDomain") for part in ("spec", "status"))
+        if actual != required and actual not in reported:
+            note = f"it is in failure domain {actual}, but its Machine requires {required}"
+            self._context.events.warn(obj, FAILURE_DOMAIN_MISMATCH, note)
 
     def _forget(self, key: NamespacedName) -> Result:
         self._reporter.forget(key)

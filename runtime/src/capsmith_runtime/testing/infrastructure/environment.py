@@ -55,9 +55,14 @@ class InfrastructureEnvironment(TestEnvironment):
         self.core.infrastructure_is_ready(key)
         return key
 
-    async def running_machine(self, cluster: NamespacedName, name: str = "m1") -> NamespacedName:
-        """Add a machine, and wait until it is provisioned."""
-        key = self.core.add_machine(cluster, name)
+    async def running_machine(
+        self, cluster: NamespacedName, name: str = "m1", *, failure_domain: str | None = None
+    ) -> NamespacedName:
+        """Add a machine, and wait until it is provisioned.
+
+        The machine may be created in any failure domain if ``failure_domain`` is None.
+        """
+        key = self.core.add_machine(cluster, name, failure_domain=failure_domain)
         await self.eventually("the machine is provisioned", lambda: self.has_machine(key))
         await self.quiet()
         return key

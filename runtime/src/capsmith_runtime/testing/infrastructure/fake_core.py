@@ -60,9 +60,17 @@ class FakeCore:
         return key
 
     def add_machine(
-        self, cluster: NamespacedName, name: str = "m1", *, bootstrap: bool = True
+        self,
+        cluster: NamespacedName,
+        name: str = "m1",
+        *,
+        bootstrap: bool = True,
+        failure_domain: str | None = None,
     ) -> NamespacedName:
-        """Add a Machine, and its infrastructure machine with the owner that core sets."""
+        """Add a Machine, and its infrastructure machine with the owner that core sets.
+
+        The machine may be created in any failure domain if ``failure_domain`` is None.
+        """
         key = NamespacedName(cluster.namespace, name)
         kind = self.machine_kind
         spec = {
@@ -70,6 +78,7 @@ class FakeCore:
             "version": "v1.34.0",
             "bootstrap": {},
             "infrastructureRef": self._reference(kind, name),
+            **({} if failure_domain is None else {"failureDomain": failure_domain}),
         }
         machine = self.api.add(self._core_object("Machine", name, spec))
         self.api.add(self._own_object(kind, name, machine, cluster.name))
