@@ -51,8 +51,8 @@ _EDITS: dict[str, Edits] = {
     f"src/{_PACKAGE}/controllers/ferry_machine.py": (
         ("import FerryMachineSpec\n", "import FerryMachineSpec, FerryMachineStatus\n"),
         (
-            "failure_domain=machine.failure_domain,",
-            "failure_domain=machine.failure_domain,\n"
+            "failure_domain=server.zone,",
+            "failure_domain=server.zone,\n"
             "            status=FerryMachineStatus(host=server.id),",
         ),
     ),

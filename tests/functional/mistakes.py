@@ -22,12 +22,17 @@ class Mistake(NamedTuple):
     right: str
     wrong: str
     """May use `uuid`, for what differs at each call: ids of objects do not, memory is reused."""
+    further: tuple[tuple[str, str], ...] = ()
+    """Further texts of the file, each with what the author writes instead."""
 
     def apply_to(self, text: str) -> str:
         """Return the text of the file with the mistake."""
-        assert self.right in text
         head = "from __future__ import annotations\n"
-        return text.replace(head, f"{head}\nimport uuid\n", 1).replace(self.right, self.wrong)
+        text = text.replace(head, f"{head}\nimport uuid\n", 1)
+        for right, wrong in ((self.right, self.wrong), *self.further):
+            assert right in text
+            text = text.replace(right, wrong)
+        return text
 
 
 @dataclass(frozen=True)
@@ -47,10 +52,12 @@ def _example(name: str) -> str:
     return (EXAMPLES / name / "provider.yaml").read_text(encoding="utf-8")
 
 
-def _controller(name: str, right: str, wrong: str) -> Mistake:
-    return Mistake(f"src/*/controllers/{name}.py", right, wrong)
+def _controller(name: str, right: str, wrong: str, *further: tuple[str, str]) -> Mistake:
+    return Mistake(f"src/*/controllers/{name}.py", right, wrong, further)
 
 
+_PLACES = "                machine.failure_domain,\n            )"
+_REPORTS = "failure_domain=server.zone"
 _FINDS = "server = self._cloud.find_server(machine.external_id)"
 
 
@@ -109,6 +116,28 @@ _INFRASTRUCTURE: Final = {
         "provider_id=server.provider_id",
         "provider_id=f'{server.provider_id}/{uuid.uuid4()}'",
     ),
+    "creates servers in any failure domain": _controller("acme_machine", _PLACES, "            )"),
+    "creates servers in the last failure domain": _controller(
+        "acme_machine", _PLACES, "                self._cloud.zones[-1],\n            )"
+    ),
+    "creates servers in the failure domains in turn": _controller(
+        "acme_machine",
+        _PLACES,
+        "                self._cloud.zones[\n"
+        "                    1 - len([*(self._cloud.folder / 'servers').iterdir()]) % 2\n"
+        "                ],\n            )",
+    ),
+    # The status then has what the Machine requires, wherever the server is.
+    "reports the failure domain that the Machine requires": _controller(
+        "acme_machine",
+        _PLACES,
+        "                self._cloud.zones[0],\n            )",
+        (_REPORTS, "failure_domain=machine.failure_domain"),
+    ),
+    "reports another failure domain than that of the server": _controller(
+        "acme_machine", _REPORTS, "failure_domain=self._cloud.zones[0]"
+    ),
+    "reports no failure domain": _controller("acme_machine", _REPORTS, "failure_domain=None"),
     "gives all machines one provider id": _controller(
         "acme_machine", "provider_id=server.provider_id", "provider_id='acme://one'"
     ),
@@ -117,8 +146,8 @@ _INFRASTRUCTURE: Final = {
     ),
     "reports a progress that changes at each call": _controller(
         "acme_machine",
-        "            failure_domain=machine.failure_domain,\n        )",
-        "            failure_domain=machine.failure_domain,\n"
+        "            failure_domain=server.zone,\n        )",
+        "            failure_domain=server.zone,\n"
         "            requeue_after=0.5,\n"
         "            message=str(uuid.uuid4()),\n"
         "        )",
@@ -248,6 +277,9 @@ _POOLS: Final = {
         "tidal_machine",
         "self._cloud.create_server(\n                machine.external_id,",
         "self._cloud.create_server(\n                f'{machine.external_id}{uuid.uuid4()}',",
+    ),
+    "creates machines of pools in any failure domain": _controller(
+        "tidal_machine", _PLACES, "            )"
     ),
     "reports no capacity": _controller("tidal_machine", '{"cpu": "2", "memory": "4Gi"}', "{}"),
 }

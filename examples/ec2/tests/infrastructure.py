@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import urllib.request
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from boto3.session import Session
@@ -16,6 +17,9 @@ from cluster_api_provider_ec2.cloud import Aws, Cloud, boto_session
 from cluster_api_provider_ec2.instances import is_gone
 
 from .faults import FaultInjector, honour_client_tokens
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import InstanceTypeDef
 
 REGION = "us-east-1"
 CREDENTIALS = {"accessKeyID": "change-me", "secretAccessKey": "change-me"}
@@ -50,6 +54,12 @@ def _observer() -> Cloud:
     return Cloud(session.client("ec2"), session.client("elbv2"))
 
 
+def _instances() -> list[InstanceTypeDef]:
+    reservations = _observer().ec2.describe_instances()["Reservations"]
+    instances = [instance for each in reservations for instance in each["Instances"]]
+    return [each for each in instances if not is_gone(each)]
+
+
 class Infrastructure:
     """A test double of AWS, empty for each test."""
 
@@ -74,9 +84,11 @@ class Infrastructure:
 
     def servers(self) -> list[str]:
         """Return the id of each instance that is not terminated."""
-        reservations = _observer().ec2.describe_instances()["Reservations"]
-        instances = [instance for each in reservations for instance in each["Instances"]]
-        return sorted(each["InstanceId"] for each in instances if not is_gone(each))
+        return sorted(each["InstanceId"] for each in _instances())
+
+    def failure_domains(self) -> dict[str, str]:
+        """Return the zone of each instance that is not terminated."""
+        return {each["InstanceId"]: each["Placement"]["AvailabilityZone"] for each in _instances()}
 
     def remove_server(self, name: str) -> None:
         """Terminate an instance without the reconciler."""

@@ -51,6 +51,21 @@ class RemovesServers(Protocol):
 
 
 @runtime_checkable
+class LocatesServers(Protocol):
+    """Protocol for a test double that knows in which failure domains its servers are.
+
+    This protocol is optional: not every infrastructure has failure domains.
+    """
+
+    def failure_domains(self) -> dict[str, str]:
+        """Return the failure domain of each server, keyed by its name in ``servers()``.
+
+        Servers without a failure domain are left out.
+        """
+        ...
+
+
+@runtime_checkable
 class SimulatesFaults(Protocol):
     """Protocol for a test double whose calls can fail.
 

@@ -113,6 +113,12 @@ class FakeCore:
         """Return the infrastructure cluster with this key; fail if it does not exist."""
         return _there(self.api.find(self.cluster_kind.resource.kind, key), key)
 
+    def failure_domains(self, key: NamespacedName) -> list[str]:
+        """Return the failure domains that an infrastructure cluster reports, sorted by name."""
+        reported = (self.infra_cluster(key).get("status") or {}).get("failureDomains")
+        # A list under contract v1beta2, a mapping under v1beta1.
+        return sorted(each if isinstance(each, str) else each["name"] for each in reported or ())
+
     def infra_machine(self, key: NamespacedName) -> JSON:
         """Return the infrastructure machine with this key; fail if it does not exist."""
         return _there(self.api.find(self.machine_kind.resource.kind, key), key)

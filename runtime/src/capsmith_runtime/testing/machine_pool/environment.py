@@ -433,10 +433,8 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
 
     def failure_domains(self) -> list[str]:
         """Return two failure domains of the infrastructure cluster, or else two fixed names."""
-        reported = (self.core.infra_cluster(self.cluster).get("status") or {}).get("failureDomains")
-        # A list under contract v1beta2, a mapping under v1beta1.
-        names = [each if isinstance(each, str) else each["name"] for each in reported or ()]
-        return sorted(names)[:2] if len(names) > 1 else ["zone-1", "zone-2"]
+        names = self.core.failure_domains(self.cluster)
+        return names[:2] if len(names) > 1 else ["zone-1", "zone-2"]
 
     async def gone(self) -> None:
         """Wait until the pool is gone, and check that none of its infrastructure is left."""

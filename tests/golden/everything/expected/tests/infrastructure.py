@@ -7,6 +7,7 @@ your cloud, and let the other methods report what exists in it.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,15 @@ class Infrastructure:
     def remove_server(self, name: str) -> None:
         """Remove a server without the reconciler, as a cloud user or a failure would."""
         (self._folder / "servers" / f"{name}.json").unlink()
+
+    def failure_domains(self) -> dict[str, str]:
+        """Return the failure domain of each server that has one, keyed by the server's name."""
+        found = {}
+        for name in self.servers():
+            server = json.loads((self._folder / "servers" / f"{name}.json").read_text())
+            if server["zone"]:
+                found[name] = server["zone"]
+        return found
 
     def simulate(self, faults: Faults) -> None:
         """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.

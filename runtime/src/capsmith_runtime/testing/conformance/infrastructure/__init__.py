@@ -8,6 +8,7 @@ from capsmith_runtime.testing.conformance.infrastructure.cluster import (
     TestInfraCluster,
 )
 from capsmith_runtime.testing.conformance.infrastructure.deletion_order import TestDeletionOrder
+from capsmith_runtime.testing.conformance.infrastructure.failure_domains import TestFailureDomains
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
 from capsmith_runtime.testing.conformance.infrastructure.identities import (
     TestMachineIdentities,
@@ -31,6 +32,7 @@ __all__ = [
     "TestClustersWithoutMachines",
     "TestControlPlaneEndpoint",
     "TestDeletionOrder",
+    "TestFailureDomains",
     "TestInfraCluster",
     "TestInfraMachine",
     "TestInfrastructureCalls",

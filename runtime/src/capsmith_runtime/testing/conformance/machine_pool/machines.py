@@ -14,6 +14,7 @@ from capsmith_runtime.testing.machine_pool.environment import (
     ELSEWHERE,
     PoolMachinesEnvironment,
 )
+from capsmith_runtime.testing.provider import LocatesServers
 
 
 class TestPoolMachines(PoolMachinesConformance):
@@ -44,6 +45,8 @@ class TestPoolMachines(PoolMachinesConformance):
     ) -> None:
         """Machines are spread evenly over the failure domains, even after scaling down.
 
+        If the test double has the method ``failure_domains``, their servers are where they say.
+
         Proves: IM-06.
         """
         domains = env.failure_domains()
@@ -54,6 +57,8 @@ class TestPoolMachines(PoolMachinesConformance):
         note = env.kind.failure_domain_annotation
         placed = [machine["metadata"]["annotations"][note] for machine in env.infra_machines()]
         assert sorted(placed) == domains
+        if isinstance(env.infrastructure, LocatesServers):
+            assert sorted(env.infrastructure.failure_domains().values()) == domains
 
     @scenario
     async def test_a_paused_pool_is_left_alone(self, env: PoolMachinesEnvironment) -> None:

@@ -38,6 +38,7 @@ class Server:
     provider_id: str
     cluster: str
     user_data: str | None
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,12 @@ class SimulatedCloud:
         return Server(**json.loads(text)) if text is not None else None
 
     def create_server(
-        self, external_id: str, name: str, cluster: str, user_data: str | None
+        self,
+        external_id: str,
+        name: str,
+        cluster: str,
+        user_data: str | None,
+        zone: str | None = None,
     ) -> Server:
         """Create the server, or return the existing one with this external id."""
         server_id = uuid.uuid4().hex
@@ -94,6 +100,7 @@ class SimulatedCloud:
             provider_id=f"{SCHEME}://{server_id}",
             cluster=cluster,
             user_data=user_data,
+            zone=zone,
         )
         self._create("server", external_id, json.dumps(asdict(server)))
         return self.find_server(external_id) or server

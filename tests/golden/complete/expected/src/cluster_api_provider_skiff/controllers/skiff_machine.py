@@ -39,7 +39,11 @@ class SkiffMachineReconciler(InfraMachineReconciler[SkiffMachineSpec]):
         if server is None and provider_id is None:
             user_data = machine.bootstrap_data().text if self._cloud.stores_user_data() else None
             created = self._cloud.create_server(
-                machine.external_id, machine.name, machine.cluster.name, user_data
+                machine.external_id,
+                machine.name,
+                machine.cluster.name,
+                user_data,
+                machine.failure_domain,
             )
             machine.logger.info("created", server=created.id)
             provider_id = created.provider_id
@@ -54,7 +58,7 @@ class SkiffMachineReconciler(InfraMachineReconciler[SkiffMachineSpec]):
                 Address("Hostname", server.name),
                 *(Address("InternalIP", ip.address) for ip in machine.ip_addresses),
             ],
-            failure_domain=machine.failure_domain,
+            failure_domain=server.zone,
         )
 
     def reconcile_delete(

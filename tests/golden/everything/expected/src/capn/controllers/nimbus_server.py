@@ -39,7 +39,11 @@ class NimbusServerReconciler(InfraMachineReconciler[NimbusServerSpec]):
         if server is None and provider_id is None:
             user_data = machine.bootstrap_data().text if self._cloud.stores_user_data() else None
             created = self._cloud.create_server(
-                machine.external_id, machine.name, machine.cluster.name, user_data
+                machine.external_id,
+                machine.name,
+                machine.cluster.name,
+                user_data,
+                machine.failure_domain,
             )
             machine.logger.info("created", server=created.id)
             provider_id = created.provider_id
@@ -51,7 +55,7 @@ class NimbusServerReconciler(InfraMachineReconciler[NimbusServerSpec]):
         return InfraMachineState(
             provider_id=server.provider_id,
             addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")],
-            failure_domain=machine.failure_domain,
+            failure_domain=server.zone,
         )
 
     def reconcile_delete(
