@@ -51,6 +51,15 @@ def documents(*, pools: bool = False) -> list[JSON]:
     return found
 
 
+_DOMAINS = {
+    "wrong-failure-domain": "elsewhere",
+    "first-failure-domain": "one",
+    "last-failure-domain": "two",
+    "no-failure-domain": "",
+}
+"""What machines report by fault, whatever their Machines require."""
+
+
 class Core:
     """What core does with owners, references and deletions."""
 
@@ -256,11 +265,11 @@ class Provider:
         if self._fault == "changes-spec":
             spec["sizeGiB"] = 16
         domain = ((machine or {}).get("spec") or {}).get("failureDomain")
-        wrong = "elsewhere" if self._fault == "wrong-failure-domain" and domain else domain
+        actual = _DOMAINS.get(self._fault, domain) if domain else None
         kind = "Internal" if self._fault == "wrong-address" else "InternalIP"
         status: JSON = {"addresses": [{"type": kind, "address": "192.0.2.1"}]}
-        if wrong:
-            status["failureDomain"] = wrong
+        if actual:
+            status["failureDomain"] = actual
         if self._is_first("drops-owners", obj):
             self._memory.write({**obj, "metadata": {**obj["metadata"], "ownerReferences": []}})
         if self._is_first("loses-provisioned", obj):

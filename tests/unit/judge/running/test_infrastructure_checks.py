@@ -40,7 +40,7 @@ FAULTS = [
     ("machine-waits-for-data", "ignores-data", "its Machine has no bootstrap data"),
     ("machine-provider-id", "no-provider-id", "its provider ID is missing"),
     ("machine-addresses", "wrong-address", "an address is"),
-    ("machine-failure-domain", "wrong-failure-domain", "its infrastructure in elsewhere"),
+    ("machine-failure-domain", "wrong-failure-domain", "its infrastructure is in elsewhere"),
     ("machine-ready", "not-ready", "condition Ready is False, not True"),
     ("machine-conditions", "no-reason", "Ready has no reason"),
     ("template-immutable", "mutable-template", "a change of spec.template.spec was accepted"),
@@ -137,6 +137,24 @@ def test_two_machines_with_one_provider_id_are_found() -> None:
     session.client.patch(other, {"spec": {"providerID": taken}})
     with pytest.raises(Violated, match="is also that of"):
         CHECKS["provider-id-constant"].run(session)
+
+
+@pytest.mark.parametrize(
+    ("fault", "required", "actual"),
+    [("first-failure-domain", "two", "one"), ("last-failure-domain", "one", "two")],
+)
+def test_a_provider_that_always_uses_one_failure_domain_is_found(
+    fault: str, required: str, actual: str
+) -> None:
+    message = f"the Machine requires failure domain {required}, its infrastructure is in {actual}"
+    with pytest.raises(Violated, match=message) as caught:
+        CHECKS["machine-failure-domain"].run(open_session(fault))
+    assert caught.value.path == "status.failureDomain"
+
+
+def test_machines_that_do_not_report_their_failure_domain_are_not_judged() -> None:
+    with pytest.raises(Skipped, match="do not report their failure domains"):
+        CHECKS["machine-failure-domain"].run(open_session("no-failure-domain"))
 
 
 def test_a_step_that_failed_skips_the_checks_that_need_it() -> None:
