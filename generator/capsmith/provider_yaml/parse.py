@@ -153,13 +153,39 @@ def translate(error: ErrorDetails, document: Document) -> Finding | None:
 
 def _unknown(path: Path, document: Document) -> Finding:
     key = str(path[-1])
-    hint = _NOT_STRUCTURAL.get(key) or suggest(key, _known_keys(path[:-1]))
+    hint = (
+        _suggest_quotes(path, document)
+        or _NOT_STRUCTURAL.get(key)
+        or suggest(key, _known_keys(path[:-1]))
+    )
     return Finding(
         "spec-unknown-key",
         f"unknown key {quote(key)}{_inside(path)}",
         document.key(path),
         hint=hint,
     )
+
+
+def _suggest_quotes(path: Path, document: Document) -> str:
+    """Return a hint if the key at ``path`` looks like a part of the text before it, else nothing.
+
+    In braces, a comma ends a text without quotes; what follows becomes a key without a colon, or
+    one with spaces.
+    """
+    parent = path[:-1]
+    if not document.is_flow_mapping(parent):
+        return ""
+    if " " not in str(path[-1]) and not document.is_bare_key(path):
+        return ""
+    keys = list(_at(document.data, parent))
+    for key in reversed(keys[: keys.index(path[-1])]):
+        before = (*parent, key)
+        if document.is_bare_key(before):
+            continue
+        if document.raw(before) and isinstance(_at(document.data, before), str):
+            return f"Quote the text of {quote(key)}: in braces, a comma outside of quotes ends it."
+        break
+    return ""
 
 
 def _missing(path: Path, document: Document) -> Finding:

@@ -20,6 +20,12 @@ from capsmith.yamldoc.compose import Composer, Mark, Path, Rejected
 Position = tuple[int, int]
 """Line and column (1-based)."""
 
+_OF_PLAIN_TEXT = re.compile(
+    r"parsing a flow (mapping|sequence)|mapping values are not allowed|cannot start any token"
+)
+"""Pattern for those of PyYAML's messages to which a text without quotes may lead."""
+_QUOTE = 'Write a text with such characters in quotes, as in `description: "Size: S, M or L"`.'
+
 _BLOCK = re.compile(r"\|([+-]?[1-9]?[+-]?)[ \t]*(#.*)?")
 
 
@@ -100,6 +106,29 @@ class Document(NamedTuple):
         mark = self.marks.get(path)
         return mark.raw if mark else None
 
+    def is_flow_mapping(self, path: Path) -> bool:
+        """Return whether the mapping at ``path`` is written in braces."""
+        mark = self.marks.get(path)
+        return mark is not None and self._line(mark.value)[:1] == "{"
+
+    def is_bare_key(self, path: Path) -> bool:
+        """Return whether the key at ``path`` has neither a value nor a colon, as in ``{a: b, c}``.
+
+        Only flow mappings can contain such keys.
+        """
+        mark = self.marks.get(path)
+        if mark is None or mark.raw != "":
+            return False
+        written = self._line(mark.key)
+        if mark.key[0] == mark.value[0]:
+            written = written[: mark.value[1] - mark.key[1]]
+        return not written.rstrip().endswith(":")
+
+    def _line(self, position: Position) -> str:
+        """Return the source from ``position`` to the end of its line."""
+        lines = self.text.split("\n", position[0])
+        return lines[position[0] - 1][position[1] - 1 :] if len(lines) >= position[0] else ""
+
     def _mark(self, path: Path) -> Mark:
         for parent in _upwards(path):
             mark = self.marks.get(parent)
@@ -161,8 +190,10 @@ def _syntax(error: yaml.YAMLError, text: str, file: str) -> Finding:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
-        parts = [part for part in (error.context, error.problem) if part]
-        return Finding("yaml-syntax", "invalid YAML: " + ", ".join(parts), where, hint=hint)
+        message = ", ".join(part for part in (error.context, error.problem) if part)
+        if _OF_PLAIN_TEXT.search(message):
+            hint = f"{_QUOTE} {hint}"
+        return Finding("yaml-syntax", f"invalid YAML: {message}", where, hint=hint)
     if isinstance(error, yaml.reader.ReaderError):
         where = _location(text, error.position, file)
         message = f"the character U+{int(error.character):04X} is not allowed in YAML"

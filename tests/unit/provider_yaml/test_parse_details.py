@@ -15,6 +15,9 @@ from tests.invalid.cases import EXAMPLES
 
 ACME = (EXAMPLES / "acme" / "provider.yaml").read_text(encoding="utf-8")
 
+_QUOTE = "Quote the text of `description`: in braces, a comma outside of quotes ends it."
+_QUOTE_SIGNS = 'Write a text with such characters in quotes, as in `description: "Size: S, M or L"`'
+
 
 def hints(text: str) -> list[str]:
     return [finding.hint for finding in parse(text, "provider.yaml").findings]
@@ -39,6 +42,27 @@ def hints(text: str) -> list[str]:
         ("type: integer", "type: map", "with `additionalProperties: string`"),
         ("type: integer", "type: list", "Write `type: array` with `items: string`."),
         ("image: string!", "image:", "Give it a value, or remove the key."),
+        # In braces, a comma ends a text that has no quotes.
+        ("size: string!", "size: {type: string, description: Size, S to L}", _QUOTE),
+        ("size: string!", "size: {type: string, description: Size, S,\n  or L}", _QUOTE),
+        ("size: string!", "size: {description: Size, such as S: small, type: string}", _QUOTE),
+        ("size: string!", "size: {type: string, description: S, M, L}", _QUOTE),
+        ("size: string!", "size: {description: Size, require: true}", "Did you mean `required`?"),
+        ("size: string!", "size: {description: Size, require:}", "Did you mean `required`?"),
+        ("size: string!", 'size: {description: "Size", S to L}', "Use one of: "),
+        (
+            "size: string!",
+            "size:\n        description: Size\n        S to L: small",
+            "Use one of: ",
+        ),
+        # What ends a text without a comma.
+        ("size: string!", "size: {type: string, description: Size: S or L}", _QUOTE_SIGNS),
+        ("size: string!", "size: {type: string, description: Size [GiB], S}", _QUOTE_SIGNS),
+        ("size: string!", "size: {type: string, description: Size #1}", _QUOTE_SIGNS),
+        ("size: string!", "size: {type: string, description: %S}", _QUOTE_SIGNS),
+        ("enum: [north, south]", "enum: [north: cold, [south]", _QUOTE_SIGNS),
+        ("size: string!", "size:\n        description: Size: S or L", _QUOTE_SIGNS),
+        ("size: string!", "size: 'string", "Check the indentation, quotes and brackets"),
     ],
 )
 def test_hints_say_what_to_do(old: str, new: str, hint: str) -> None:
