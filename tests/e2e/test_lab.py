@@ -134,10 +134,7 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
     assert "error lab-exists" in lab.run("lab", "up", code=1)
     assert "error lab-run-active" in lab.run("lab", "run", code=1)
     assert "reconcile" in lab.run("lab", "logs", "manager")
-    command = ("sh", "-c", "ls $KUBECONFIG $CLUSTERCTL_CONFIG; exit 3")
-    seen = lab.run("lab", "exec", "--", *command, code=3)
-    assert str(kubeconfig) in seen
-    assert "clusterctl.yaml" in seen
+    _check_exec(lab, kubeconfig)
     _check_given(lab, kubeconfig)
     lab.run("lab", "down")
     assert lab.processes() == []
@@ -163,6 +160,23 @@ def _check_page(lab: Lab) -> None:
             missing -= {row["kind"] for row in rows if row["state"] == "Running"}
             missing -= {each["title"] for each in message.get("actions", {}).get("lab", [])}
     assert missing == set()
+
+
+def _check_exec(lab: Lab, kubeconfig: Path) -> None:
+    """A command in the lab finds the lab, its kubectl, and its clusterctl with the provider."""
+    lines = (
+        "ls $KUBECONFIG $CLUSTERCTL_CONFIG",
+        "clusterctl describe cluster demo",
+        "clusterctl generate cluster other --infrastructure acme --list-variables",
+        "kubectl get clusters -o name",
+        "exit 3",
+    )
+    seen = lab.run("lab", "exec", "--", "sh", "-ec", "\n".join(lines), code=3)
+    assert str(kubeconfig) in seen
+    assert "clusterctl.yaml" in seen
+    assert "AcmeCluster default/demo" in seen
+    assert "Required Variables:" in seen
+    assert "cluster.cluster.x-k8s.io/demo" in seen
 
 
 def _check_given(lab: Lab, kubeconfig: Path) -> None:

@@ -194,8 +194,9 @@ def execute(
     """Run COMMAND while a provider runs in a lab: capsmith lab exec -- kubectl get providers -A
 
     A lab that is already running is used, and keeps running. Otherwise, a lab is started, and shut
-    down after COMMAND. COMMAND runs with the variables KUBECONFIG and CLUSTERCTL_CONFIG, and its
-    exit code is returned.
+    down after COMMAND. COMMAND runs with the variables KUBECONFIG and CLUSTERCTL_CONFIG, and finds
+    the lab's kubectl and clusterctl on PATH; clusterctl reads the lab's configuration. The exit
+    code is that of COMMAND.
     """
     from capsmith.clusters.lab.exec import execute as run_command
     from capsmith.clusters.lab.provider import read_provider

@@ -44,6 +44,8 @@ class LabFolder:
         self.log = root / "lab.log"
         self.run_log = root / "run.log"
         self.repository = root / "repository"
+        self.commands = root / "bin"
+        """Path to the folder of kubectl and clusterctl, for commands that run in the lab."""
         self.pki = root / "pki"
         self.management = root / "management"
         self.pid = root / "pid"

@@ -109,11 +109,12 @@ def read_run(path: Path) -> RunState | None:
         return None
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, mode: int = 0o600) -> None:
     """Replace a file's content atomically, by renaming a temporary file."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, mode)
             file.write(text)
         Path(name).replace(path)
     except BaseException:
