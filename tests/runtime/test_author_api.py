@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime import errors
 from capsmith_runtime.reconcile.scopes import Scope
 
 PAGE = Path(__file__).parents[2] / "docs" / "author-api.md"
@@ -143,6 +144,31 @@ def test_page_lists_exactly_the_attributes_of_classes(name: str) -> None:
         qualified = f"{module.__name__}.{class_name}"
         listed = described.get(qualified, described.get(f"Shared names.{class_name}"))
         assert listed == _attributes(cls), class_name
+
+
+def test_page_shows_the_constructors_of_errors_that_authors_raise() -> None:
+    rows = [row for row in _rows(_sections()["Errors of your SDK"]) if "Error(" in row[0]]
+    shown = {row[0].strip("`").partition("(")[0]: row for row in rows}
+
+    assert shown.keys() == {
+        name
+        for name, cls in vars(errors).items()
+        if inspect.isclass(cls) and (cls is errors.ReconcileError or _is_for_authors(cls))
+    }
+    for name, (constructor, meaning) in shown.items():
+        signature = inspect.signature(getattr(errors, name))
+        plain = [
+            parameter.replace(annotation=inspect.Parameter.empty)
+            for parameter in signature.parameters.values()
+        ]
+        bare = signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+        assert constructor.strip("`") == f"{name}{bare}".replace("'", '"')
+        assert ("`retry_after`" in meaning) == ("retry_after" in signature.parameters)
+        assert ("seconds" in meaning) == ("retry_after" in signature.parameters)
+
+
+def _is_for_authors(cls: type[Any]) -> bool:
+    return "Raise this" in (inspect.getdoc(cls) or "")
 
 
 @pytest.mark.parametrize("name", SLICES)

@@ -159,14 +159,14 @@ class SessionFactory(ABC, Generic[S]):
         """Return the account or project that a session's calls belong to; optional.
 
         Called once after each ``open``; an exception is handled like one that ``open`` raises. The
-        account is recorded in an annotation before the first ``reconcile_normal`` of an
-        infrastructure cluster, machine, pool or resource. If a later session belongs to another
-        account, no method is called for the object, and Ready is False with the reason
-        ``AccountChanged``.
+        account is recorded on the object before the first ``reconcile_normal`` of an infrastructure
+        cluster, machine, pool or resource. If a later session belongs to another account, no method
+        is called for the object, and Ready is False with the reason ``AccountChanged``.
 
         All keys of an account must give the same string, which must not be secret.  Return an empty
         string if the account is unknown: it is not recorded, and no method is called for objects
-        that have recorded an account.
+        that have recorded an account.  Do not override this method if the infrastructure never
+        reports its account: then nothing is recorded or compared.
         """
         return ""
 
@@ -189,8 +189,8 @@ class SessionFactory(ABC, Generic[S]):
         """Raise an exception while the infrastructure as a whole cannot be used; optional.
 
         Called every 10 seconds, with a timeout of 5 seconds. While it fails, the manager is not
-        ready: ``/readyz`` fails with this class's name, and this pod's webhooks get no requests.
-        The manager continues to reconcile and is not restarted.
+        ready: ``/readyz`` fails with this class's name.  The manager continues to reconcile, its
+        webhooks are called as before, and it is not restarted.
         """
         return None
 
