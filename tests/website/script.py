@@ -14,6 +14,15 @@ from tests.website.blocks import Block, blocks
 from tests.website.pages import ROOT
 
 _SECONDS = 900
+_GIT = {
+    "GIT_AUTHOR_NAME": "a reader",
+    "GIT_AUTHOR_EMAIL": "reader@example.com",
+    "GIT_COMMITTER_NAME": "a reader",
+    "GIT_COMMITTER_EMAIL": "reader@example.com",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+"""The identity with which a reader commits, and no other configuration of git."""
 
 
 def steps(page: str) -> list[Block]:
@@ -46,7 +55,7 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     capsmith.chmod(0o755)
     path = [str(bin), str(Path(sys.executable).parent), os.environ["PATH"]]
     found = {**os.environ, "PATH": os.pathsep.join(path), **variables}
-    return {**found, "XDG_STATE_HOME": str(folder / ".state")}
+    return {**found, **_GIT, "XDG_STATE_HOME": str(folder / ".state")}
 
 
 def run(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
