@@ -65,6 +65,8 @@ VALUES: dict[str, Any] = {
     "x-kubernetes-list-map-keys": [PAIR, {"a": "x", "b": "z"}],
 }
 """A value by change that only the old schema takes or keeps."""
+NAME_FIELDS = ("name", "generateName")
+MAX_NAME, MAX_NAME_OF_SERVER = 9, 253
 NAMES = [name for name in CHANGES if name != "x-kubernetes-map-type"]
 """The merge of an object, which the other one changes, shows in two applies only."""
 
@@ -79,6 +81,9 @@ def definition(kind: str, is_new: bool) -> JSON:
     fields["nulls"] = {"type": "object", "additionalProperties": text}
     fields["required"] = {"type": "object", "properties": {"a": text}, "required": ["a"]}
     properties = {"spec": {"type": "object", "properties": fields}}
+    if is_new:
+        names = {name: {"type": "string", "maxLength": MAX_NAME} for name in NAME_FIELDS}
+        properties["metadata"] = {"type": "object", "properties": names}
     plural = f"{kind.lower()}s"
     version = {
         "name": "v1",
@@ -86,12 +91,12 @@ def definition(kind: str, is_new: bool) -> JSON:
         "storage": True,
         "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
     }
-    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    kinds = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
+        "spec": {"group": GROUP, "scope": "Cluster", "names": kinds, "versions": [version]},
     }
 
 
@@ -122,9 +127,10 @@ def stored(api: KubeClient, kind: str, name: str) -> Any:
     return sent(api, kind, spec).get(field(name))
 
 
-def sent(api: KubeClient, kind: str, spec: JSON) -> JSON:
+def sent(api: KubeClient, kind: str, spec: JSON, metadata: JSON | None = None) -> JSON:
     """Return the spec that the API server would store."""
-    obj = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "one"}, "spec": spec}
+    metadata = metadata or {"name": "one"}
+    obj = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata, "spec": spec}
     path = f"/apis/{GROUP}/v1/{kind.lower()}s?dryRun=All"
     found: JSON = api.request("POST", path, body=obj)["spec"]
     return found
@@ -164,3 +170,18 @@ def test_null_in_a_required_field_is_refused(api: KubeClient, kinds: tuple[str, 
     with pytest.raises(ApiError) as refused:
         sent(api, newer, spec)
     assert refused.value.status == 422
+
+
+@pytest.mark.parametrize("key", NAME_FIELDS)
+def test_names_beyond_a_limit_are_refused(
+    key: str, api: KubeClient, kinds: tuple[str, str]
+) -> None:
+    """Proves: UP-06."""
+    for kind, limit in zip(kinds, (MAX_NAME_OF_SERVER, MAX_NAME), strict=True):
+        # A generated name must not exceed the limit of names, so each object has both.
+        names = {"name": "one", key: "x" * limit}
+        sent(api, kind, {}, names)
+        with pytest.raises(ApiError) as refused:
+            sent(api, kind, {}, {**names, key: "x" * (limit + 1)})
+        assert refused.value.status == 422
+        assert f"metadata.{key}" in str(refused.value)

@@ -205,6 +205,93 @@ def test_only_types_count_in_status() -> None:
     assert (change.rule, change.field) == ("UP-07", "status.a")
 
 
+def _changed_names(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return rule and field of what changes when the schemas of an object's names change."""
+    schemas: list[dict[str, Any]] = [
+        {"type": "object", "properties": {"metadata": {"type": "object", "properties": names}}}
+        for names in (old, new)
+    ]
+    return [(each.rule, each.field) for each in find_schema_changes(*schemas, KEYWORDS)]
+
+
+@pytest.mark.parametrize("field", ["name", "generateName"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (None, {"maxLength": 20}),
+        ({}, {"maxLength": 20}),
+        ({"maxLength": 30}, {"maxLength": 20}),
+        (None, {"minLength": 9}),
+        (None, {"pattern": "^a"}),
+        (None, {"format": "k8s-short-name"}),
+        (None, {"enum": ["default"]}),
+        (None, {"not": {"pattern": "^a"}}),
+    ],
+)
+def test_names_of_objects_have_new_limits(
+    field: str, old: dict[str, Any] | None, new: dict[str, Any]
+) -> None:
+    """Proves: UP-06."""
+    before = {} if old is None else {field: {**TEXT, **old}}
+    after = {field: {**TEXT, **new}}
+    assert _changed_names(before, after) == [("UP-06", f"metadata.{field}")]
+    assert _changed_names(after, before) == []
+    assert _changed_names(after, after) == []
+
+
+@pytest.mark.parametrize(
+    "name", [{}, {"minLength": 1}, {"maxLength": 253}, {"format": "k8s-long-name"}]
+)
+def test_names_that_the_api_server_refuses_itself_are_no_change(name: dict[str, Any]) -> None:
+    assert _changed_names({}, {"name": {**TEXT, **name}}) == []
+    wider = {"name": {**TEXT, "minLength": 0, "maxLength": 300, "nullable": True}}
+    assert _changed_names(wider, {"name": {**TEXT, **name}}) == []
+
+
+LABELS = {"type": "object", "additionalProperties": TEXT}
+EMBEDDED_CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "kind": ({}, {"kind": {**TEXT, "enum": ["A"]}}, ["kind"]),
+    "apiVersion": ({}, {"apiVersion": {**TEXT, "pattern": "^a/"}}, ["apiVersion"]),
+    "no limit": ({}, {"kind": TEXT, "apiVersion": TEXT, "metadata": {"type": "object"}}, []),
+    "name": (
+        {},
+        {"metadata": {"type": "object", "properties": {"name": {**TEXT, "maxLength": 253}}}},
+        ["metadata.name"],
+    ),
+    "labels": (
+        {"metadata": {"type": "object"}},
+        {
+            "metadata": {
+                "type": "object",
+                "properties": {
+                    "labels": {**LABELS, "additionalProperties": {**TEXT, "maxLength": 9}}
+                },
+            }
+        },
+        ["metadata.labels{}"],
+    ),
+    "required": (
+        {"metadata": {"type": "object", "properties": {"labels": LABELS}}},
+        {"metadata": {"type": "object", "required": ["labels"]}},
+        ["metadata.labels"],
+    ),
+}
+"""Fields of an embedded object in an old and a new schema, and the fields with findings."""
+
+
+@pytest.mark.parametrize("name", EMBEDDED_CHANGES)
+def test_fields_of_embedded_objects_have_new_limits(name: str) -> None:
+    """Proves: UP-05, UP-06."""
+    old, new, expected = EMBEDDED_CHANGES[name]
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, OPEN: True}
+    schemas = [_below("field", {**embedded, "properties": fields}) for fields in (old, new)]
+    schemas[1]["properties"]["spec"]["properties"]["part"]["required"] = ["apiVersion", "kind"]
+    found = list(find_schema_changes(*schemas, KEYWORDS))
+    assert [each.field for each in found] == [f"spec.part.{field}" for field in expected]
+    assert {each.rule for each in found} <= {"UP-05", "UP-06"}
+    assert list(find_schema_changes(*reversed(schemas), KEYWORDS)) == []
+
+
 OLD: dict[str, Any] = {"failureDomains": MAP, "size": TEXT}
 
 

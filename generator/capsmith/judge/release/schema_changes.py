@@ -8,10 +8,19 @@ from typing import Any, NamedTuple
 
 from capsmith.contract.model import Keyword
 from capsmith.judge.release.keyword_changes import find_keyword_changes
-from capsmith.manifests.crds import OPEN, describe, read_types
+from capsmith.manifests.crds import INT_OR_STRING, OPEN, describe, read_types
 from capsmith.manifests.parse import mapping_of, texts_of
 
-_OF_API_SERVER = frozenset({"apiVersion", "kind", "metadata"})
+_METADATA = "metadata"
+_OF_TYPE = frozenset({"apiVersion", "kind"})
+_OF_API_SERVER = _OF_TYPE | {_METADATA}
+# Of an object's metadata, a CRD can limit these fields only.  The API server itself limits them to
+# DNS subdomains, generateName also with a hyphen at its end:
+# https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apimachinery/pkg/api/validation/generic.go
+_NAMES: Mapping[str, Mapping[str, Any]] = {
+    "name": {"type": "string", "minLength": 1, "maxLength": 253, "format": "k8s-long-name"},
+    "generateName": {"type": "string", "maxLength": 253},
+}
 _STATUS = "status"
 _VALUES = "{}"
 """What a path has for the values of a map."""
@@ -33,7 +42,7 @@ class SchemaChange(NamedTuple):
 def find_schema_changes(
     old: Any, new: Any, keywords: Mapping[str, Keyword]
 ) -> Iterator[SchemaChange]:
-    """Yield the differences between two schemas for a kind, except in metadata.
+    """Yield the differences between two schemas for a kind.
 
     In status, only type changes are yielded, because controllers write all values again.
     """
@@ -90,7 +99,7 @@ class _Comparison:
         parts, required = mapping_of(new, "properties"), texts_of(old, "required")
         needed = texts_of(new, "required")
         for name, part in mapping_of(old, "properties").items():
-            if _is_of_api_server(old, path, name):
+            if name in _OF_API_SERVER and _is_object(old, path):
                 continue
             below = f"{path}.{name}".removeprefix(".")
             has_value = name in required or "default" in mapping_of(part) or below == "spec"
@@ -106,6 +115,34 @@ class _Comparison:
             elif name not in parts and not _keeps_unknown(new):
                 yield SchemaChange(PRUNED, below, "is no longer declared")
         yield from self._others(old, new, path)
+        if not path:
+            yield from self._names(old, new)
+        elif _is_embedded(old):
+            yield from self._embedded(old, new, path)
+
+    def _names(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[SchemaChange]:
+        """Yield the new limits of an object's name, whether or not the old schema declares it."""
+        for name, limits in _NAMES.items():
+            before, after = (
+                mapping_of(each, "properties", _METADATA, "properties", name) for each in (old, new)
+            )
+            changes = find_keyword_changes(limits, after, self.keywords)
+            narrower = {change.keyword for change in changes}
+            for change in find_keyword_changes(before, after, self.keywords):
+                if change.keyword in narrower:
+                    yield SchemaChange(change.rule, f"{_METADATA}.{name}", change.message)
+
+    def _embedded(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], path: str
+    ) -> Iterator[SchemaChange]:
+        """Yield the changes of what the API server declares of an embedded object."""
+        for name in sorted(_OF_API_SERVER):
+            after = mapping_of(new, "properties", name)
+            before = _declare(mapping_of(old, "properties", name), after)
+            for change in self.find(before, after, f"{path}.{name}", is_set=False, may_lack=True):
+                # Metadata is kept, whether or not a schema declares it.
+                if change.rule != PRUNED:
+                    yield change
 
     def _others(
         self, old: Mapping[str, Any], new: Mapping[str, Any], path: str
@@ -121,14 +158,37 @@ class _Comparison:
             yield SchemaChange(PRUNED, path or "object", "no longer keeps undeclared fields")
 
 
-def _is_of_api_server(schema: Mapping[str, Any], path: str, name: str) -> bool:
-    return (not path or schema.get(_EMBEDDED) is True) and name in _OF_API_SERVER
+def _is_object(schema: Mapping[str, Any], path: str) -> bool:
+    """Return whether a schema describes whole objects, of which the API server declares a part."""
+    return not path or _is_embedded(schema)
+
+
+def _is_embedded(schema: Mapping[str, Any]) -> bool:
+    return schema.get(_EMBEDDED) is True
+
+
+def _declare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``old`` with the fields that only ``new`` declares, without limits."""
+    declared = {key: new[key] for key in ("type", INT_OR_STRING) if key in new} | dict(old)
+    parts = mapping_of(new, "properties")
+    if parts:
+        known = mapping_of(old, "properties")
+        added = {name: _declare(mapping_of(known, name), mapping_of(parts, name)) for name in parts}
+        declared["properties"] = {**known, **added}
+    for key in ("items", "additionalProperties"):
+        if isinstance(new.get(key), Mapping):
+            declared[key] = _declare(mapping_of(old, key), new[key])
+    return declared
 
 
 def _required(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> Iterator[SchemaChange]:
     before = set(_without_default(old))
+    if not path:
+        before |= {*_OF_API_SERVER, _STATUS}
+    elif _is_embedded(old):
+        before |= _OF_TYPE
     for name in _without_default(new):
-        if name not in before and not (not path and name in {*_OF_API_SERVER, _STATUS}):
+        if name not in before:
             yield SchemaChange("UP-05", f"{path}.{name}".removeprefix("."), "is now required")
 
 
