@@ -119,7 +119,7 @@ class TestAccounts(ScriptedMachines):
         await env.eventually("provisioned", lambda: env.has_machine(key))
 
         _change_token(env, "second-a")
-        refused = ("False", "AccountChanged")
+        refused = ("Unknown", "AccountChanged")
         await env.eventually("refused", lambda: ready_condition(env, key) == refused)
         await env.eventually(
             "refused too", lambda: condition(env.api.all("AcmeCluster")[0], "Ready") == refused
@@ -149,7 +149,7 @@ class TestAccounts(ScriptedMachines):
         await env.eventually("recorded", lambda: _recorded(env, key) == "first")
         _change_token(env, "-unknown")
         await env.eventually(
-            "refused", lambda: ready_condition(env, key) == ("False", "AccountChanged")
+            "refused", lambda: ready_condition(env, key) == ("Unknown", "AccountChanged")
         )
 
     @scenario

@@ -71,7 +71,8 @@ class TestMachineResults(ScriptedMachines):
         """Proves: IM-03, ST-06."""
         normal(UP, Waiting("Rebooting", "wait for it", SOON))
         key = await add_machine(env)
-        await env.eventually("waiting", lambda: ready_condition(env, key) == ("False", "Rebooting"))
+        waiting = ("Unknown", "Rebooting")
+        await env.eventually("waiting", lambda: ready_condition(env, key) == waiting)
         assert env.has_machine(key)
         assert env.core.infra_machine(key)["status"]["addresses"]
 
@@ -122,7 +123,7 @@ class TestMachineResults(ScriptedMachines):
         """Proves: IM-01."""
         normal(UP, replace(UP, provider_id="acme://2"))
         key = await add_machine(env)
-        expected = ("False", "ProviderIDChanged")
+        expected = ("Unknown", "ProviderIDChanged")
         await env.eventually("refused", lambda: ready_condition(env, key) == expected)
         assert env.core.infra_machine(key)["spec"]["providerID"] == "acme://1"
         assert env.has_machine(key)

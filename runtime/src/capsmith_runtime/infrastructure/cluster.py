@@ -44,7 +44,12 @@ class InfraClusterController:
         self.kind = kind
         self._context = context
         self._caches = context.caches.core
-        self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
+        self._reporter = StatusReporter(
+            kind,
+            context,
+            has_failure_fields=lambda _: True,
+            is_provisioned=context.writer.is_provisioned,
+        )
         self._author = AuthorStep(kind, context, self._reporter, has_account=True)
         self._dependents = ClusterDependents(context.client, context.caches.dependents)
         self._runner = ReconcileRunner(

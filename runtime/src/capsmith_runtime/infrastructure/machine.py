@@ -57,7 +57,12 @@ class InfraMachineController:
         self.kind = kind
         self._context = context
         self._caches = context.caches
-        self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
+        self._reporter = StatusReporter(
+            kind,
+            context,
+            has_failure_fields=lambda _: True,
+            is_provisioned=context.writer.is_provisioned,
+        )
         self._author = AuthorStep(kind, context, self._reporter, has_account=True)
         self._terminated = TerminatedMachines(
             kind, self._caches, context.terminations, context.events, self._reporter
@@ -103,7 +108,7 @@ class InfraMachineController:
             cluster, machine, constants.MACHINE_KIND
         )
         if blocker is not None:
-            return await self._wait(patcher, blocker)
+            return await self._reporter.report_blocker(patcher, blocker)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
@@ -116,12 +121,12 @@ class InfraMachineController:
         )
         credentials = infrastructure.ready_credentials
         if isinstance(credentials, Waiting):
-            return await self._wait(patcher, credentials)
+            return await self._reporter.report_blocker(patcher, credentials)
         # After all other prerequisites: a machine that cannot be created yet must not use up
         # addresses.
         addresses = await self._caches.addresses_of(patcher.obj, cluster)
         if isinstance(addresses, Waiting):
-            return await self._wait(patcher, addresses)
+            return await self._reporter.report_blocker(patcher, addresses)
         scope = self._scope(
             patcher.obj, spec, cluster, machine, infrastructure, credentials, addresses
         )

@@ -225,7 +225,9 @@ class TerminatedMachines:
         # One event for each hold, because a held machine is checked every minute.
         if condition.get("reason") != reason:
             self._events.warn(patcher.obj, reason, message)
-        await patcher.write_conditions(ready(condition.get("status") == "True", reason, message))
+        is_unknown = patcher.shows(constants.READY_CONDITION, status="Unknown")
+        status = None if is_unknown else condition.get("status") == "True"
+        await patcher.write_conditions(ready(status, reason, message))
         return Result(HELD_LOOK_SECONDS)
 
     def _groups(self, obj: JSON, cluster: Cluster) -> Iterator[MachineGroup]:

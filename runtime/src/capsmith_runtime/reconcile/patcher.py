@@ -183,8 +183,13 @@ class Patcher:
             self._observed += metadata.generation(self.obj) > metadata.generation(before)
 
 
-def ready(status: bool, reason: str, message: str, severity: Severity = "Warning") -> Condition:
-    """Return a Ready condition; ``severity`` is only written in contract v1beta1 (ST-06)."""
+def ready(
+    status: bool | None, reason: str, message: str, severity: Severity = "Warning"
+) -> Condition:
+    """Return a Ready condition, Unknown if ``status`` is None.
+
+    ``severity`` is only written in contract v1beta1 (ST-06).
+    """
     return Condition(
         type=constants.READY_CONDITION,
         status=status,

@@ -22,7 +22,11 @@ The CRD allows 32, including Ready and Paused (ST-01).
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Result of an operation that is in progress without an error; it is retried later."""
+    """Result of an operation that is in progress without an error; it is retried later.
+
+    The Ready condition becomes False. For infrastructure that exists already, it becomes Unknown
+    unless it was False, because waiting does not tell whether a machine works (IM-03).
+    """
 
     reason: str
     """Reason of the Ready condition in CamelCase."""

@@ -123,7 +123,7 @@ def log_changes(kind: Kind[Any], key: NamespacedName, before: JSON, after: JSON)
         logger.info("deleted")
     elif new.get("status") == "True" and old.get("status") != "True":
         logger.info("provisioned")
-    elif new.get("status") == "False" and old.get("reason") != new.get("reason"):
+    elif new.get("status") in ("False", "Unknown") and old.get("reason") != new.get("reason"):
         logger.info("waiting", reason=new.get("reason"), message=new.get("message"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any, Final, NoReturn
 
 from capsmith_runtime.api.serialization import encode_status
-from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract import conditions, constants, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.contract.status_writer import set_extra_fields
@@ -78,6 +78,25 @@ def has_no_failure_fields(obj: JSON) -> bool:
     return False
 
 
+def has_no_infrastructure(obj: JSON) -> bool:
+    """Return False, for kinds whose objects are not replaced if they are not ready."""
+    return False
+
+
+def _find_ready_status(obj: JSON, may_work: bool) -> bool | None:
+    """Return the status of the Ready condition after a reconcile that ended without a state.
+
+    Such a reconcile does not tell whether infrastructure that ``may_work`` does so. With False,
+    health checks would replace working machines during an outage of the infrastructure's API. A
+    condition that is already False stays False, so that their time limits continue to run.
+    """
+    if metadata.is_deleting(obj) or not may_work:
+        return False
+    shown = metadata.items(obj, "status", "conditions")
+    before = conditions.find(shown, constants.READY_CONDITION)
+    return False if before is not None and before.get("status") == "False" else None
+
+
 class StatusReporter:
     """Writes the outcome of one kind's reconciles, without calling the author's code.
 
@@ -90,14 +109,17 @@ class StatusReporter:
         kind: Kind[Any],
         context: ControllerContext,
         has_failure_fields: Callable[[JSON], bool] = has_no_failure_fields,
+        is_provisioned: Callable[[JSON], bool] = has_no_infrastructure,
     ) -> None:
         """Initialise for one kind.
 
         ``has_failure_fields`` returns whether core reads an object's terminal failures (v1beta1).
+        ``is_provisioned`` returns whether an object's infrastructure exists, as far as is known.
         """
         self._kind = kind
         self._context = context
         self._has_failure_fields = has_failure_fields
+        self._is_provisioned = is_provisioned
         self._debounce = StatusDebounce(context.debounce_seconds)
 
     def forget(self, key: NamespacedName) -> None:
@@ -120,11 +142,13 @@ class StatusReporter:
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Ready condition and as an event.
 
+        The condition becomes Unknown if the infrastructure exists and was not known to be broken.
         Raises ApiError if the write fails: no retry would report the error again.
         """
         message = limit_message(message)
         self._context.events.warn(patcher.obj, reason, message)
-        await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
+        status = _find_ready_status(patcher.obj, self._may_work(patcher.obj))
+        await patcher.write_conditions(ready(status, reason, message, "Error"), paused(""))
 
     async def report_retried_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error that the caller raises, so that a retry reports it again.
@@ -158,6 +182,9 @@ class StatusReporter:
     ) -> Result:
         """Return when to reconcile again; write the reason once the object has waited long enough.
 
+        The Ready condition becomes Unknown if the infrastructure exists and was not known to be
+        broken, and False otherwise.
+
         ``status`` is the object's status with the partial results in ``waiting``. If it is None,
         the kind supports no partial results except the author's status fields; others raise
         ContractError.
@@ -166,15 +193,31 @@ class StatusReporter:
             await self.check_partial_results(patcher, waiting, frozenset())
             # The author's status may hold the id of a running operation, which the next call needs.
             status = self.author_status(patcher, waiting.status)
+        is_provisioned = self._is_provisioned(patcher.obj)
+        return await self._write_wait(patcher, waiting, status, is_provisioned)
+
+    async def report_blocker(self, patcher: Patcher, blocker: Waiting) -> Result:
+        """Report as :meth:`report_wait` does what the author's code cannot be called without."""
+        status = metadata.mapping(patcher.obj, "status")
+        return await self._write_wait(patcher, blocker, status, self._may_work(patcher.obj))
+
+    async def _write_wait(
+        self, patcher: Patcher, waiting: Waiting, status: JSON, may_work: bool
+    ) -> Result:
         left = self._debounce.left(key_of(patcher.obj), waiting.reason)
         requeue_after = waiting.requeue_after
         # New partial results are not delayed: after a crash they could not be found again.
         if left > 0 and status == metadata.mapping(patcher.obj, "status"):
             return Result(left if requeue_after is None else min(left, requeue_after))
+        is_ready = _find_ready_status(patcher.obj, may_work)
         await patcher.write_status(
-            status, (ready(False, waiting.reason, waiting.message, "Info"), paused(""))
+            status, (ready(is_ready, waiting.reason, waiting.message, "Info"), paused(""))
         )
         return Result(requeue_after)
+
+    def _may_work(self, obj: JSON) -> bool:
+        # After `clusterctl move`, a machine's status is empty, but its provider id is in the spec.
+        return self._is_provisioned(obj) or bool(metadata.text(obj, "spec", "providerID"))
 
     async def check_partial_results(
         self, patcher: Patcher, waiting: Waiting, possible: Set[str]
@@ -199,7 +242,7 @@ class StatusReporter:
     async def report_state(self, patcher: Patcher, status: JSON, state: State) -> Result:
         """Write the status of a provisioned object, with the conditions in ``state``."""
         default_reason = constants.REASON_READY if state.ready else constants.REASON_NOT_READY
-        conditions: Sequence[Condition] = (
+        wanted: Sequence[Condition] = (
             ready(state.ready, state.reason or default_reason, state.message),
             paused(""),
             *state.conditions,
@@ -209,7 +252,7 @@ class StatusReporter:
         types = {condition.type for condition in state.conditions}
         await patcher.record_conditions(patcher.recorded_conditions | types)
         patcher.drop_conditions(patcher.recorded_conditions - types)
-        await patcher.write_status(self._context.writer.remove_failure(status), conditions)
+        await patcher.write_status(self._context.writer.remove_failure(status), wanted)
         await patcher.record_conditions(types)
         self._debounce.forget(key_of(patcher.obj))
         return Result(state.requeue_after)

@@ -13,7 +13,11 @@ from typing import Any, NamedTuple
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.contract.machine_pool_status import InstanceFacts, PoolFacts
+from capsmith_runtime.contract.machine_pool_status import (
+    POOL_STATUS_WRITERS,
+    InstanceFacts,
+    PoolFacts,
+)
 from capsmith_runtime.contract.model import Address
 from capsmith_runtime.errors import ContractError
 from capsmith_runtime.infrastructure.context import InfrastructureContext
@@ -71,7 +75,9 @@ class MachinePoolMachinesController:
         self._context = context
         self._caches = context.caches.core
         self._infrastructure = context.caches
-        self._reporter = StatusReporter(kind, context)
+        self._reporter = StatusReporter(
+            kind, context, is_provisioned=POOL_STATUS_WRITERS[context.contract].is_provisioned
+        )
         self._author = AuthorStep(kind, context, self._reporter)
         self._rollout(0)  # reject invalid limits at startup
         self._machine_pools = MachinePoolClient(context.client, machine_pools)

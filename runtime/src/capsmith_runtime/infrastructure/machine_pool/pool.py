@@ -8,7 +8,11 @@ from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.contract.machine_pool_status import InstanceFacts, PoolFacts
+from capsmith_runtime.contract.machine_pool_status import (
+    POOL_STATUS_WRITERS,
+    InstanceFacts,
+    PoolFacts,
+)
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.kinds import InfraMachinePoolKind
 from capsmith_runtime.infrastructure.machine_pool.steps import (
@@ -43,7 +47,9 @@ class InfraMachinePoolController:
         self._caches = context.caches.core
         self._infrastructure = context.caches
         self._held_ids = context.caches.held_ids
-        self._reporter = StatusReporter(kind, context)
+        self._reporter = StatusReporter(
+            kind, context, is_provisioned=POOL_STATUS_WRITERS[context.contract].is_provisioned
+        )
         self._author = AuthorStep(kind, context, self._reporter, has_account=True)
         self._machine_pools = MachinePoolClient(context.client, machine_pools)
         self._status = PoolReporter(kind, context, self._reporter)

@@ -43,7 +43,7 @@ class TestAccounts(InfrastructureConformance):
 
         other = {"metadata": {"annotations": {name: f"not-{account}"}}}
         env.api.change(kind.kind, key, other)
-        refused = ("False", "AccountChanged")
+        refused = ("Unknown", "AccountChanged")
         await env.eventually(
             "it is refused", lambda: env.shows(env.core.infra_machine(key), "Ready", *refused)
         )
