@@ -46,9 +46,9 @@ class SimulatedCloud:
         return self.folder / "faults"
 
     @contextmanager
-    def outage(self) -> Iterator[None]:
-        """Let all calls hang; calls that still hang at the end fail."""
-        self.faults.write_text("hang=1")
+    def outage(self, faults: str = "hang=1") -> Iterator[None]:
+        """Let all calls hang or fail as ``faults`` says; calls that hang at the end fail."""
+        self.faults.write_text(faults)
         try:
             yield
         finally:
