@@ -207,11 +207,11 @@ def test_only_types_count_in_status() -> None:
 
 def _changed_names(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, str]]:
     """Return rule and field of what changes when the schemas of an object's names change."""
-    schemas: list[dict[str, Any]] = [
+    before, after = (
         {"type": "object", "properties": {"metadata": {"type": "object", "properties": names}}}
         for names in (old, new)
-    ]
-    return [(each.rule, each.field) for each in find_schema_changes(*schemas, KEYWORDS)]
+    )
+    return [(each.rule, each.field) for each in find_schema_changes(before, after, KEYWORDS)]
 
 
 @pytest.mark.parametrize("field", ["name", "generateName"])
@@ -284,12 +284,12 @@ def test_fields_of_embedded_objects_have_new_limits(name: str) -> None:
     """Proves: UP-05, UP-06."""
     old, new, expected = EMBEDDED_CHANGES[name]
     embedded = {"type": "object", "x-kubernetes-embedded-resource": True, OPEN: True}
-    schemas = [_below("field", {**embedded, "properties": fields}) for fields in (old, new)]
-    schemas[1]["properties"]["spec"]["properties"]["part"]["required"] = ["apiVersion", "kind"]
-    found = list(find_schema_changes(*schemas, KEYWORDS))
+    before, after = (_below("field", {**embedded, "properties": fields}) for fields in (old, new))
+    after["properties"]["spec"]["properties"]["part"]["required"] = ["apiVersion", "kind"]
+    found = list(find_schema_changes(before, after, KEYWORDS))
     assert [each.field for each in found] == [f"spec.part.{field}" for field in expected]
     assert {each.rule for each in found} <= {"UP-05", "UP-06"}
-    assert list(find_schema_changes(*reversed(schemas), KEYWORDS)) == []
+    assert list(find_schema_changes(after, before, KEYWORDS)) == []
 
 
 OLD: dict[str, Any] = {"failureDomains": MAP, "size": TEXT}

@@ -198,7 +198,7 @@ class StatusReporter:
 
     async def report_blocker(self, patcher: Patcher, blocker: Waiting) -> Result:
         """Report as :meth:`report_wait` does what the author's code cannot be called without."""
-        status = metadata.mapping(patcher.obj, "status")
+        status = dict(metadata.mapping(patcher.obj, "status"))
         return await self._write_wait(patcher, blocker, status, self._may_work(patcher.obj))
 
     async def _write_wait(
