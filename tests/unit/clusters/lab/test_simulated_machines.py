@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.clusters.lab.simulated.kubelet import _node_info
+from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet, _node_info
 from capsmith.clusters.lab.simulated.workload import (
     CLUSTER_NAME,
     Machines,
@@ -26,12 +26,26 @@ JSON = dict[str, Any]
 CORE = "cluster.x-k8s.io/v1beta1"
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io/v1beta1"
 EXPIRY = "machine.cluster.x-k8s.io/certificates-expiry"
+JOINING = """\
+write_files:
+- path: /run/kubeadm/kubeadm-join-config.yaml
+  content: |
+    kind: JoinConfiguration
+    discovery: {bootstrapToken: {token: abcdef.0123456789abcdef}}
+"""
 CLUSTER = {"apiVersion": CORE, "metadata": {"name": "demo", "namespace": NAMESPACE, "uid": "c"}}
 
 
+class NodeClient(MemoryClient):
+    """A client with which kubelets report."""
+
+    def merge(self, obj: JSON, body: JSON, subresource: str | None = None) -> JSON:
+        return self.patch(obj, body, subresource)
+
+
 @pytest.fixture
-def client() -> MemoryClient:
-    return MemoryClient(Memory())
+def client() -> NodeClient:
+    return NodeClient(Memory())
 
 
 @pytest.fixture
@@ -114,6 +128,30 @@ def test_servers_of_a_paused_cluster_outlive_their_machines(
     client.memory.delete(("Machine", NAMESPACE, "m2"))
     machines.refresh()
     assert machines.servers() == []
+
+
+@pytest.mark.parametrize(
+    ("pauses", "nodes"),
+    [
+        pytest.param([False], [], id="new"),
+        pytest.param([True], ["m1"], id="arrives in the pause"),
+        pytest.param([True, False], ["m1"], id="arrives complete after the pause"),
+        pytest.param([True, False, False], [], id="new after the pause"),
+    ],
+)
+def test_a_moved_machine_does_not_join_again(
+    client: NodeClient, machines: Machines, tmp_path: Path, pauses: list[bool], nodes: list[str]
+) -> None:
+    """The token with which it has joined is not in the API server of this lab."""
+    kubelet = KubeadmKubelet(client, machines, "demo", tmp_path / "log")
+    for is_paused in pauses[:-1]:
+        machines.refresh(is_paused=is_paused)
+    add(client, "Secret", "data", data={"value": encoded(JOINING)})
+    spec = {"providerID": "a://1", "bootstrap": {"dataSecretName": "data"}}
+    add(client, "Machine", "m1", spec=spec)
+    machines.refresh(is_paused=pauses[-1])
+    kubelet.tick()
+    assert [each["metadata"]["name"] for each in client.memory.all("Node")] == nodes
 
 
 @pytest.mark.parametrize(

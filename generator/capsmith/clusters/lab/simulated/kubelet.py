@@ -33,6 +33,8 @@ class Server:
     user_data: str | None
     version: str = ""
     """Version of the machine's kubelet; empty if only the bootstrap data can specify it."""
+    has_joined: bool = False
+    """Whether the machine has already joined the cluster, so that it needs no valid token."""
 
 
 class ServerSource(Protocol):
@@ -201,7 +203,7 @@ class KubeadmKubelet(Kubelet):
         """Join with a token, or initialize the cluster; then create the Node."""
         (server,) = (each for each in self._cloud.servers(self._cluster) if each.id == id)
         configuration = read_configuration(server)
-        if configuration.token:
+        if configuration.token and not server.has_joined:
             # The Secret does not exist while the token is invalid; the next tick tries again.
             name = f"bootstrap-token-{configuration.token.partition('.')[0]}"
             self._client.get("v1", "Secret", name, _NAMESPACE)

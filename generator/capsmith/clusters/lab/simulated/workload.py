@@ -68,6 +68,9 @@ class Machines:
         self._servers: dict[str, Server] = {}
         self._orphans: dict[str, Server] = {}
         """Servers without a Machine, by provider ID."""
+        self._was_paused = False
+        self._has_moved = False
+        """Whether new servers are those of a cluster that was moved or restored."""
 
     def servers(self, cluster: str | None = None) -> list[Server]:
         """Return the servers found by the last refresh. ``cluster`` is ignored."""
@@ -81,8 +84,11 @@ class Machines:
     def refresh(self, *, is_paused: bool = False) -> None:
         """Update the servers from Machines and MachinePools, and read new bootstrap data.
 
-        No server is deleted while the cluster is paused.
+        No server is deleted while the cluster is paused.  A Machine that appears meanwhile was
+        moved or restored, and its server is already running.
         """
+        # The last objects of a move may arrive between two calls: the next one still counts.
+        self._has_moved = is_paused or self._was_paused
         machines, pools = self._list("Machine"), self._list(_POOL)
         by_name = {each["metadata"]["name"]: each for each in pools}
         # By uid: a Machine that replaces another one of the same name is a new machine.
@@ -101,6 +107,7 @@ class Machines:
         for id, boot in instances.items():
             if id not in self._servers:
                 self._boot(id, boot)
+        self._was_paused = is_paused
 
     def _list(self, kind: str) -> list[JSON]:
         return self._client.list(self._core, kind, self._namespace, {CLUSTER_NAME: self._cluster})
@@ -148,6 +155,7 @@ class Machines:
             cluster=self._cluster,
             user_data=data,
             version=boot.version,
+            has_joined=self._has_moved,
         )
 
     def _report_expiry(self, reference: JSON) -> None:
