@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import os
@@ -131,6 +132,7 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
         _wait_answer(lab, client, apiserver)
         _scale(client, 2)
         _wait_running(client, 3)
+        _check_changed_samples(lab, client)
     assert "error lab-exists" in lab.run("lab", "up", code=1)
     assert "error lab-run-active" in lab.run("lab", "run", code=1)
     assert "reconcile" in lab.run("lab", "logs", "manager")
@@ -140,6 +142,23 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
     assert lab.processes() == []
     assert not lab.state.exists() or list(lab.state.iterdir()) == []
     assert "error lab-not-running" in lab.run("lab", "status", code=2)
+
+
+def _check_changed_samples(lab: Lab, client: KubeClient) -> None:
+    """A second demo keeps credentials and identities that the user has changed."""
+    group = client.preferred_version("infrastructure.cluster.x-k8s.io")
+    credentials = ("v1", "Secret", "acme-credentials", "acme-system")
+    samples = [client.get(*credentials), client.get(group, "AcmeIdentity", "acme")]
+    assert "differs" not in lab.run("lab", "demo", ".")
+    token = base64.b64encode(b"5ecret").decode()
+    client.patch(samples[0], {"data": {"token": token}})
+    client.patch(samples[1], {"spec": {"allowedNamespaces": {"list": ["default", "team"]}}})
+    shown = lab.run("lab", "demo", ".")
+    for name in ("Secret acme-system/acme-credentials", "AcmeIdentity acme"):
+        assert f"the {name} differs from the provider's, and is left unchanged" in shown
+    assert client.get(*credentials)["data"] == {"token": token}
+    identity = client.get(group, "AcmeIdentity", "acme")
+    assert identity["spec"]["allowedNamespaces"] == {"list": ["default", "team"]}
 
 
 def _check_page(lab: Lab) -> None:

@@ -19,6 +19,7 @@ from capsmith.clusters.lab.errors import LabError, convert_api_error, keep_tail
 from capsmith.clusters.lab.folder import LabFolder, is_held
 from capsmith.clusters.lab.objects import CLUSTER_NAME, Cluster, MachineObjects
 from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.samples import apply_unless_changed
 from capsmith.clusters.lab.simulated.external_etcd import add_external_etcd
 from capsmith.clusters.lab.simulated.infrastructure import build_cluster_template
 from capsmith.clusters.lab.state import LabState, RunState, read_lab, read_run
@@ -141,12 +142,12 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
     """Create the objects that a user would create: identities, and a cluster from the template.
 
-    An existing cluster named ``name`` is left unchanged.  ``progress`` receives messages about the
-    current step.
+    An existing cluster named ``name`` is left unchanged, and so are existing objects that others
+    have changed.  ``progress`` receives messages about the current step.
     """
     with connect(lab) as connection:
         for each in provider.prerequisites:
-            _apply(connection, each)
+            _apply(connection, each, progress)
         core = connection.client.preferred_version("cluster.x-k8s.io")
         if connection.client.find(core, "Cluster", name, NAMESPACE) is not None:
             progress(f"the Cluster {name} already exists")
@@ -156,14 +157,20 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
         _check_kubeadm(connection, documents)
         # The Cluster comes last, so that everything it refers to exists when core looks.
         for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
-            _apply(connection, each)
+            _apply(connection, each, progress)
 
 
-def _apply(connection: LabConnection, obj: JSON) -> None:
+def _apply(connection: LabConnection, obj: JSON, progress: Progress) -> None:
+    metadata = obj["metadata"]
+    place = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
     try:
-        connection.client.apply(obj)
+        if not apply_unless_changed(connection.client, obj):
+            progress(
+                f"the {obj['kind']} {place} differs from the provider's, and is left unchanged;"
+                " to replace it, delete it and repeat the command"
+            )
     except (ApiError, LookupError, OSError, HTTPException) as error:
-        what = f"{obj['kind']} {obj['metadata']['name']} cannot be created"
+        what = f"{obj['kind']} {metadata['name']} cannot be created"
         raise convert_api_error(error, what) from error
 
 

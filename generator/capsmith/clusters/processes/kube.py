@@ -24,7 +24,8 @@ MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _UNAUTHORIZED = 401
-_USER_AGENT = "capsmith"
+FIELD_MANAGER = "capsmith"
+"""Name under which the API server records what capsmith applies, and what it updates."""
 _ATTEMPTS = 3
 _BUSY_SECONDS = 60.0
 _BUSY_STEP = 0.2
@@ -146,14 +147,19 @@ class KubeClient:
     def apply(
         self,
         obj: JSON,
-        manager: str = "capsmith",
+        manager: str = FIELD_MANAGER,
         subresource: str | None = None,
         *,
         dry_run: bool = False,
+        is_forced: bool = True,
     ) -> JSON:
-        """Apply an object server-side and take ownership of conflicting fields."""
+        """Apply an object server-side and take ownership of conflicting fields.
+
+        Raises StaleError with status 409 if there are conflicts and ``is_forced`` is false.
+        """
         path = self._path_of(obj, subresource)
-        query = {"fieldManager": manager, "force": "true", **build_dry_run_query(dry_run)}
+        force = "true" if is_forced else "false"
+        query = {"fieldManager": manager, "force": force, **build_dry_run_query(dry_run)}
         return self.request("PATCH", path, body=obj, content_type=APPLY_PATCH, query=query)
 
     def patch(
@@ -322,7 +328,7 @@ class KubeClient:
         token = source.token() if source is not None else self.credentials.token
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
         # The API server derives the manager of fields from it.
-        return {"Accept": "application/json", "User-Agent": _USER_AGENT, **bearer}
+        return {"Accept": "application/json", "User-Agent": FIELD_MANAGER, **bearer}
 
     def _connect(self, timeout: float | None) -> http.client.HTTPSConnection:
         host, port = self._address.hostname or "", self._address.port
