@@ -128,6 +128,8 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
         _scale(client, 3)
         _wait_running(client, 4)
         assert lab.components()["manager-infrastructure"]["pid"] not in (0, manager)
+        ended = "manager-infrastructure was terminated by SIGKILL"
+        assert ended in lab.run("lab", "logs", "run")
         apiserver = _kill(lab, "apiserver")
         _wait_answer(lab, client, apiserver)
         _scale(client, 2)

@@ -200,7 +200,7 @@ def _check(lab: LabFolder, name: str, deadline: float) -> None:
         raise LabError("lab-not-running", message, hint="Run capsmith lab demo again.")
     if not is_held(lab.run_lock):
         hint = "Run capsmith lab demo again; capsmith lab logs shows why it ended."
-        raise LabError("lab-run-ended", "the manager of the provider has ended", hint=hint)
+        raise LabError("lab-run-ended", "capsmith lab run has ended", hint=hint)
     if time.monotonic() > deadline:
         message = f"the Machines of {name} are not running after {_RUNNING_SECONDS:g} s"
         hint = "The table shows what each object waits for; read capsmith lab logs manager."

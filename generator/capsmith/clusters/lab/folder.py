@@ -65,6 +65,8 @@ class LabFolder:
         self.page_opener = root / "background-page.html"
         """Path to the file that opens the page of the background process."""
         self.page_log = root / "page.log"
+        self.kills = root / "kills"
+        """Path to the folder with a file for each manager that the page of the lab has killed."""
         self.faults = root / "faults"
         """Path to the file with the simulated cloud's faults, which is read at each call."""
 

@@ -15,10 +15,11 @@ from capsmith.clusters.lab.errors import LabError, keep_tail
 from capsmith.clusters.lab.provider import ProviderRepository
 from capsmith.clusters.lab.simulated.external_etcd import EtcdTemplates
 from capsmith.clusters.lab.state import ComponentState, write_text
-from capsmith.clusters.lab.supervision import SupervisedProcess
+from capsmith.clusters.lab.supervision import SupervisedProcess, forget_kill
 from capsmith.clusters.processes.component import ProviderRelease
 from capsmith.clusters.processes.component import ReleaseComponent as ReleaseComponent
 from capsmith.clusters.processes.manager import ProviderManager
+from capsmith.clusters.processes.process import Process
 from capsmith.errors import CapsmithError
 
 Progress = Callable[[str], None]
@@ -125,7 +126,7 @@ class InstalledProvider:
                 manager.start()
             except CapsmithError as error:
                 raise _crashed(error, log, before) from error
-            self._supervised[type] = SupervisedProcess(f"{self._label}-{type}", manager.process)
+            self._supervise(type, manager.process)
 
     def look(self) -> None:
         """Restart managers that have exited, as a Deployment would."""
@@ -146,6 +147,13 @@ class InstalledProvider:
             for manager in self._managers.values():
                 ends.callback(manager.stop)
         self._supervised = {}
+
+    def _supervise(self, type: str, process: Process) -> None:
+        kills = self._lab.lab.kills
+        # Another process may have had this process id.
+        forget_kill(kills, process.pid)
+        name = f"{self._label}-{type}"
+        self._supervised[type] = SupervisedProcess(name, process, kills=kills)
 
     def _require_own_servers(self) -> None:
         """Raise LabError in an existing cluster, whose API server reaches no webhooks here."""

@@ -202,7 +202,7 @@ def _watch(
         code, released, description = new
         if not is_change:
             continue
-        progress("files have changed")
+        progress("files have changed: restarting the provider")
         is_broken = not current.restart(failed, is_release=is_release)
     progress("the lab has ended")
 

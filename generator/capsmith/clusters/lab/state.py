@@ -25,7 +25,8 @@ class ComponentState:
     log: str = ""
     """Path to the process's log file."""
     reason: str = ""
-    """Why the process is not running, such as the last line of its log; empty if it is running."""
+    """Why the process is not running, such as its exit code and the last line of its log; empty if
+    it is running."""
 
 
 @dataclass(frozen=True)

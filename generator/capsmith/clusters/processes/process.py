@@ -120,6 +120,14 @@ class Process:
         return int(children[0]) if children else keeper
 
     @property
+    def exit_code(self) -> int | None:
+        """Return the exit code, or the negative number of the signal that ended the process.
+
+        Returns None if the process is running or was never started.
+        """
+        return None if self._child is None else self._child.poll()
+
+    @property
     def _group(self) -> int:
         if self._child is None:
             raise ProcessError(f"{self.name} was not started")
@@ -169,10 +177,8 @@ class Process:
 
     def check(self) -> None:
         """Raise ProcessError if the process has exited unexpectedly."""
-        if self._child is not None and self._child.poll() is not None:
-            raise ProcessError(
-                f"{self.name} ended with code {self._child.returncode}:\n{self.tail()}"
-            )
+        if self.exit_code is not None:
+            raise ProcessError(f"{self.name} {describe_exit(self.exit_code)}:\n{self.tail()}")
 
     def usage(self) -> Usage:
         """Return the resources that the running process has used so far, according to /proc."""
@@ -214,6 +220,17 @@ class Process:
         if self.running:
             # The session leader is also the group leader, so its id is the group's id.
             os.killpg(self._group, number)
+
+
+def describe_exit(code: int) -> str:
+    """Return how a process ended, such as ``exited with code 1``; see :attr:`Process.exit_code`."""
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:  # the module has no names for most realtime signals
+        name = f"signal {-code}"
+    return f"was terminated by {name}"
 
 
 def free_port() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from capsmith.clusters.lab.provider import ProviderRepository
 
 
 class _Manager:
-    process = None
+    process = SimpleNamespace(pid=0)
 
     def start(self) -> None:
         """Start nothing."""

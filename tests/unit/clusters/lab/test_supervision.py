@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.lab.supervision import SupervisedProcess
+from capsmith.clusters.lab.supervision import SupervisedProcess, record_kill
+from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.process import Process
 from capsmith.clusters.processes.wait import eventually
 
@@ -37,14 +38,60 @@ def test_a_killed_component_starts_again_after_its_wait(component: SupervisedPro
     component.process.send(signal.SIGKILL)
     eventually(lambda: not component.process.running, what="the end")
     component.look(100.0, notes.append)
-    assert notes == ["child has ended: last words"]
+    assert notes == ["child was terminated by SIGKILL"]
     state = component.state()
-    assert (state.state, state.pid, state.reason) == ("restarting", 0, "last words")
+    assert (state.state, state.pid) == ("restarting", 0)
+    assert state.reason == "was terminated by SIGKILL"
     component.look(100.4, notes.append)
     assert component.state().restarts == 0
     component.look(100.5, notes.append)
     assert component.state().state == "running"
     assert (component.state().restarts, notes[1:]) == (1, ["child restarts"])
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("print('last words'); sys.exit(3)", "exited with code 3: last words"),
+        ("print('last words')", "exited with code 0: last words"),
+        ("sys.exit(3)", "exited with code 3"),
+        ("print('other', flush=True); os.kill(os.getpid(), 15)", "was terminated by SIGTERM"),
+        ("print('why', flush=True); os.kill(os.getpid(), 6)", "was terminated by SIGABRT: why"),
+        (
+            "os.kill(os.getpid(), signal.SIGRTMIN + 1)",
+            f"was terminated by signal {signal.SIGRTMIN + 1}",
+        ),
+    ],
+)
+def test_an_end_is_described_as_it_was(code: str, expected: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", f"import os, signal, sys; {code}"]
+    component = SupervisedProcess("child", Process("child", command, tmp_path / "child.log"))
+    component.process.start()
+    eventually(lambda: not component.process.running, what="the end")
+    notes: list[str] = []
+    component.look(0.0, notes.append)
+    assert notes == [f"child {expected}"]
+    assert component.state().reason == expected
+    with pytest.raises(ProcessError, match=f"child {expected.partition(':')[0]}:"):
+        component.process.check()
+
+
+def test_what_the_lab_kills_has_not_crashed(component: SupervisedProcess, tmp_path: Path) -> None:
+    component.kills = tmp_path / "kills"
+    seen: list[str] = []
+    record_kill(component.kills, component.process.pid)
+    component.process.kill()
+    component.look(0.0, seen.append)
+    assert component.state().reason == "was killed from the page of the lab"
+    component.look(component.due, seen.append)
+    component.process.kill()
+    component.look(100.0, seen.append)
+    assert seen == [
+        "child was killed from the page of the lab",
+        "child restarts",
+        "child was terminated by SIGKILL",
+    ]
+    assert list(component.kills.iterdir()) == []
 
 
 def test_waits_grow_to_a_bound_and_are_forgiven(component: SupervisedProcess) -> None:

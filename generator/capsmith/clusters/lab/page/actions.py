@@ -22,6 +22,7 @@ from capsmith.clusters.lab.demo import find_kubectl_command
 from capsmith.clusters.lab.folder import LabFolder, is_held
 from capsmith.clusters.lab.page.model.store import ObjectStore, StoredObject, list_owners
 from capsmith.clusters.lab.state import RunState, read_lab, read_run, write_text
+from capsmith.clusters.lab.supervision import forget_kill, record_kill
 from capsmith.clusters.processes.kube import KubeClient
 
 _PAUSED = "cluster.x-k8s.io/paused"
@@ -142,8 +143,13 @@ class LabActions:
 
     def _kill(self, pid: int) -> None:
         if self._is_manager(pid):
-            with suppress(ProcessLookupError):
+            # Recorded first: the supervisor may notice the end at once.
+            with suppress(OSError):
+                record_kill(self._lab.kills, pid)
+            try:
                 os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                forget_kill(self._lab.kills, pid)
 
     def _change_faults(self) -> Iterator[Action]:
         path = shlex.quote(str(self._lab.faults))

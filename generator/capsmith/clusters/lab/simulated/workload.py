@@ -30,7 +30,7 @@ from capsmith.clusters.lab.simulated.pods import CONTROLLERS, SimulatedPods
 from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.pki import EtcdTLS, Pki
-from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.process import describe_exit, free_port
 from capsmith.clusters.processes.servers import LOCAL, ApiServer, ControllerManager
 from capsmith.clusters.processes.tools import Toolbox
 
@@ -321,7 +321,9 @@ class SimulatedClusters:
             workload = self._assign(uid, (namespace, name))
             note(self._log, f"cluster {name}: {workload.server.url}")
         if not workload.server.process.running:
-            note(self._log, f"{workload.server.name} has ended and restarts")
+            code = workload.server.process.exit_code
+            how = "is not running" if code is None else describe_exit(code)
+            note(self._log, f"{workload.server.name} {how}, and restarts")
             workload.server.start()
         workload.update_pause(is_paused=bool(cluster["spec"].get("paused")))
         if has_control_plane(cluster):

@@ -19,6 +19,7 @@ from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.page.actions import Action, LabActions
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer, get_key
 from capsmith.clusters.lab.state import ComponentState, read_lab, write_state
+from capsmith.clusters.lab.supervision import is_kill_recorded
 from capsmith.clusters.processes.wait import eventually
 from tests.browser.api_server import SimulatedApi, serve_api
 from tests.browser.objects import copy, make_cluster, make_machine
@@ -184,6 +185,8 @@ def test_only_a_manager_of_this_lab_is_killed(lab: Lab) -> None:
             assert kill.command == f"kill -9 {manager.pid}"
             kill.run()
             assert manager.wait(60) == -signal.SIGKILL
+            assert is_kill_recorded(lab.lab.kills, manager.pid)
+            assert not is_kill_recorded(lab.lab.kills, other.pid)
             assert other.poll() is None
             kill.run()  # which has no effect: the process id may be another process's by now
         finally:
