@@ -58,6 +58,7 @@ class InstalledProvider:
         self._label = label
         self._version = ""
         self._managers: dict[str, ProviderManager] = {}
+        self._is_starting = False
         self._supervised: dict[str, SupervisedProcess] = {}
 
     @property
@@ -68,17 +69,18 @@ class InstalledProvider:
     @property
     def components(self) -> tuple[ComponentState, ...]:
         """Return the state of each manager, which `capsmith lab status` prints."""
-        return tuple(each.state() for each in self._supervised.values())
+        return tuple(self._describe(type) for type in self._managers)
 
     @property
     def is_installed(self) -> bool:
         """Return whether a release is installed. The managers are known only then."""
         return bool(self._managers)
 
-    def install(self) -> None:
+    def install(self, changed: Callable[[], None]) -> None:
         """Build a release and install it with clusterctl, unless it is already installed.
 
-        A release with webhooks is always rebuilt and reinstalled.
+        A release with webhooks is always rebuilt and reinstalled.  ``changed`` is called when
+        :attr:`components` change.
         """
         record = self._lab.folder / "installed.json"
         installed = read_record(record)
@@ -98,18 +100,22 @@ class InstalledProvider:
         if any(each.has_webhooks for each in release.components):
             self._require_own_servers()
         self._managers = {each.type: self._manager(each) for each in release.components}
+        self._is_starting = True
+        changed()
         if not is_current:
             self._clusterctl(release)
             # Recorded only after clusterctl succeeded, because a recorded release is not installed
             # again.
             write_text(record, json.dumps({"digest": digest, "version": version}))
 
-    def start(self) -> None:
+    def start(self, changed: Callable[[], None]) -> None:
         """Start the managers.
 
-        Raises CapsmithError if a manager does not become ready.
+        ``changed`` is called when :attr:`components` change.  Raises CapsmithError if a manager
+        does not become ready.
         """
-        self._supervised = {}
+        self._supervised, self._is_starting = {}, True
+        changed()
         self._provider.check_manager()
         # The page offers its buttons while this folder exists. The simulated cloud creates it
         # again, a real cloud does not. A provider without infrastructure must leave it alone,
@@ -119,14 +125,17 @@ class InstalledProvider:
                 (self._lab.lab.cloud / "servers").rmdir()
         for type, manager in self._managers.items():
             self._progress(f"starting the manager ({type})")
-            log = self._lab.folder / f"{self._label}-{type}.log"
+            log = self._find_log(type)
             # Logs are appended to, so the report of a crash must skip the output of earlier runs.
             before = log.stat().st_size if log.exists() else 0
             try:
-                manager.start()
+                manager.launch()
+                changed()
+                manager.wait_ready()
             except CapsmithError as error:
                 raise _crashed(error, log, before) from error
             self._supervise(type, manager.process)
+            changed()
 
     def look(self) -> None:
         """Restart managers that have exited, as a Deployment would."""
@@ -146,14 +155,28 @@ class InstalledProvider:
         with ExitStack() as ends:
             for manager in self._managers.values():
                 ends.callback(manager.stop)
-        self._supervised = {}
+        self._supervised, self._is_starting = {}, False
 
     def _supervise(self, type: str, process: Process) -> None:
         kills = self._lab.lab.kills
         # Another process may have had this process id.
         forget_kill(kills, process.pid)
-        name = f"{self._label}-{type}"
-        self._supervised[type] = SupervisedProcess(name, process, kills=kills)
+        self._supervised[type] = SupervisedProcess(self._name(type), process, kills=kills)
+
+    def _describe(self, type: str) -> ComponentState:
+        supervised, log = self._supervised.get(type), str(self._find_log(type))
+        if supervised is not None:
+            return supervised.state()
+        if self._is_starting:
+            return ComponentState.starting(self._name(type), self._managers[type].pid, log)
+        reason = "the provider is not running"
+        return ComponentState(self._name(type), "stopped", log=log, reason=reason)
+
+    def _name(self, type: str) -> str:
+        return f"{self._label}-{type}"
+
+    def _find_log(self, type: str) -> Path:
+        return self._lab.folder / f"{self._name(type)}.log"
 
     def _require_own_servers(self) -> None:
         """Raise LabError in an existing cluster, whose API server reaches no webhooks here."""
@@ -169,7 +192,7 @@ class InstalledProvider:
         environment.setdefault(_CLOUD, str(self._lab.lab.cloud))
         environment.setdefault(_FAULTS, f"@{self._lab.lab.faults}")
         argv = [self._provider.python, "-m", self._provider.package]
-        name = f"{self._label}-{component.type}"
+        name = self._name(component.type)
         return ProviderManager(
             argv, component, self._lab, environment, _FLAGS, name=name, kept=False
         )

@@ -123,6 +123,7 @@ class NodeServers:
         progress("waiting until the Node is ready")
         self._node.wait_ready(self._apiserver.client)
         self._install(progress)
+        self._supervised.expect("machines")
         write_state(self._lab.state, self._state())
         progress("starting the simulated machines")
         self._machines.start()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
@@ -17,7 +17,7 @@ from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.installed import INVENTORY, Progress, choose_next_version, read_record
 from capsmith.clusters.lab.provider import ProviderRepository
 from capsmith.clusters.lab.simulated.external_etcd import EtcdTemplates
-from capsmith.clusters.lab.state import ComponentState, write_text
+from capsmith.clusters.lab.state import STARTING, ComponentState, write_text
 from capsmith.clusters.node.builder import find_builder
 from capsmith.clusters.node.plan import NodePaths
 from capsmith.clusters.node.shell import build_enter_command, import_images
@@ -71,8 +71,11 @@ class InstalledPods:
         """Return whether the installed release was built from the current files."""
         return bool(self.version) and read_record(self._record).get("digest") == self._digest()
 
-    def install(self) -> None:
-        """Build and install an image and a release, unless they are already installed."""
+    def install(self, changed: Callable[[], None]) -> None:
+        """Build and install an image and a release, unless they are already installed.
+
+        ``changed`` is called when :attr:`components` change.
+        """
         record, digest = read_record(self._record), self._digest()
         version, out = record.get("version", ""), self._release.folder
         if record.get("digest") == digest:
@@ -81,6 +84,8 @@ class InstalledPods:
         version = choose_next_version(self._provider.first_version(), version)
         self._progress(f"building release {version}")
         release = self._provider.release(version, out, has_own_image=True)
+        self._components = tuple(map(ComponentState.starting, self._name_components(release)))
+        changed()
         self._add_images(release)
         templates = EtcdTemplates(out, self._lab.state.etcd, self._lab.pki)
         release.add_to(self._lab.repository, "", templates.change)
@@ -91,10 +96,14 @@ class InstalledPods:
         self._release = release
         write_text(self._record, json.dumps({"digest": digest, "version": version}))
 
-    def start(self) -> None:
-        """Read the Deployments' state. The kubelet starts the Pods."""
+    def start(self, changed: Callable[[], None]) -> None:
+        """Read the Deployments' state. The kubelet starts the Pods.
+
+        ``changed`` is called when :attr:`components` change.
+        """
         self._looked = 0.0
         self.look()
+        changed()
 
     def look(self) -> None:
         """Read the Deployments' state, at most once every two seconds.
@@ -122,7 +131,9 @@ class InstalledPods:
         return self._provider.image_stamp()
 
     def stop(self) -> None:
-        """Do nothing: the Pods keep running until the lab is shut down."""
+        """Do nothing to the Pods, which keep running until the lab is shut down."""
+        # After a failed installation it is not known which Pods are running.
+        self._components = tuple(each for each in self._components if each.state != STARTING)
 
     def _digest(self) -> str:
         return f"{self._provider.released_digest()}-{self._provider.image_digest()}"
@@ -156,8 +167,11 @@ class InstalledPods:
 
     def _known(self) -> tuple[ComponentState, ...]:
         """Return the last states, or one for each component that has not been looked at."""
-        names = (f"{self._label}-{part.type}" for part in self._release.components)
+        names = self._name_components(self._release)
         return self._components or tuple(ComponentState(name, "unknown") for name in names)
+
+    def _name_components(self, release: ProviderRelease) -> list[str]:
+        return [f"{self._label}-{part.type}" for part in release.components]
 
     def _states(self) -> Iterator[ComponentState]:
         for part in self._release.components:

@@ -22,7 +22,7 @@ from capsmith.clusters.lab.installed import InstalledProvider, Progress
 from capsmith.clusters.lab.pods import InstalledPods, require_node
 from capsmith.clusters.lab.provider import ProviderRepository
 from capsmith.clusters.lab.simulated.infrastructure import generate_infrastructure
-from capsmith.clusters.lab.state import RunState, write_state
+from capsmith.clusters.lab.state import STARTING, RunState, write_state
 from capsmith.clusters.processes.kube import ApiError
 from capsmith.errors import CapsmithError, Refused
 
@@ -71,14 +71,14 @@ class ProviderRun:
         """
         try:
             self._installed.stop()
-            self._say("starting")
+            self._say_starting()
             # Installed first, and only once, because the provider's templates refer to its kinds.
             if self._infrastructure is not None and not self._infrastructure.is_installed:
-                self._infrastructure.install()
-                self._infrastructure.start()
+                self._infrastructure.install(self._say_starting)
+                self._infrastructure.start(self._say_starting)
             if is_release or not self._installed.is_installed:
-                self._installed.install()
-            self._installed.start()
+                self._installed.install(self._say_starting)
+            self._installed.start(self._say_starting)
             # Read after each start, because `capsmith update` may have replaced the library.
             self._faults = (self._infrastructure or self._installed).list_faults()
             self._say("running")
@@ -104,6 +104,9 @@ class ProviderRun:
 
     def _all(self) -> list[Installed]:
         return [each for each in (self._infrastructure, self._installed) if each is not None]
+
+    def _say_starting(self) -> None:
+        self._say(STARTING)
 
     def _say(self, state: str, message: str = "") -> None:
         """Write the state of the run if it has changed."""

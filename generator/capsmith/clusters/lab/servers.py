@@ -113,6 +113,7 @@ class LabServers:
         self._supervised.add("apiserver", management.apiserver.process)
         self._supervised.add("controllers", management.controllers.process)
         self._supervised.add("core", management.core.process)
+        self._supervised.expect("machines", *map(_name_kubeadm, self._kubeadm))
         write_state(self._lab.state, self._state())
         progress("starting the simulated machines")
         self._machines.start()
@@ -121,7 +122,7 @@ class LabServers:
             progress("starting the providers for kubeadm")
         for manager in self._kubeadm:
             manager.start()
-            self._supervised.add(f"{manager.type}-kubeadm", manager.process)
+            self._supervised.add(_name_kubeadm(manager), manager.process)
         self._wait_machines()
 
     def _wait_machines(self) -> None:
@@ -148,3 +149,7 @@ class LabServers:
             etcd=self._etcd.url,
             components=self._supervised.list_states(),
         )
+
+
+def _name_kubeadm(manager: KubeadmManager) -> str:
+    return f"{manager.type}-kubeadm"

@@ -11,6 +11,9 @@ from typing import Any
 
 from capsmith.clusters.processes.tools import Toolbox
 
+STARTING = "starting"
+"""State of a run, or of a process, that is not ready yet."""
+
 
 @dataclass(frozen=True)
 class ComponentState:
@@ -18,8 +21,8 @@ class ComponentState:
 
     name: str
     state: str
-    """``running``, ``restarting``, ``stopped``, or ``unknown`` if the API server does not
-    respond."""
+    """``starting``, ``running``, ``restarting``, ``stopped``, or ``unknown`` if the API server does
+    not respond."""
     pid: int = 0
     restarts: int = 0
     log: str = ""
@@ -27,6 +30,11 @@ class ComponentState:
     reason: str = ""
     """Why the process is not running, such as its exit code and the last line of its log; empty if
     it is running."""
+
+    @classmethod
+    def starting(cls, name: str, pid: int = 0, log: str = "") -> ComponentState:
+        """Return the state of a process that is not ready yet."""
+        return cls(name, STARTING, pid, log=log, reason="not ready yet")
 
 
 @dataclass(frozen=True)

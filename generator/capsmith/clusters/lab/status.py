@@ -11,7 +11,14 @@ from typing import Any
 
 from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.folder import LabFolder, is_held
-from capsmith.clusters.lab.state import ComponentState, LabState, RunState, read_lab, read_run
+from capsmith.clusters.lab.state import (
+    STARTING,
+    ComponentState,
+    LabState,
+    RunState,
+    read_lab,
+    read_run,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,11 @@ class Status:
                 ComponentState(each.name, "stopped", 0, each.restarts, each.log) for each in found
             )
         return (*found, *(self.run.components if self.run else ()))
+
+    @property
+    def is_starting(self) -> bool:
+        """Return whether one of the lab's own processes is still starting."""
+        return any(each.state == STARTING for each in (self.lab.components if self.lab else ()))
 
     @property
     def is_healthy(self) -> bool:
@@ -61,7 +73,8 @@ def format_lines(status: Status) -> list[str]:
     if status.lab is None:
         state = "starts" if status.is_running else "has not started"
         return [f"lab {status.name}: {state}"]
-    found = [f"lab {status.name}: {'runs' if status.is_running else 'has crashed'}"]
+    state = "starts" if status.is_starting else "runs"
+    found = [f"lab {status.name}: {state if status.is_running else 'has crashed'}"]
     found.append(f"  core {status.lab.core}, Kubernetes {status.lab.kubernetes}")
     found.append(f"  kubeconfig {status.lab.kubeconfig}")
     if status.run is not None:

@@ -126,15 +126,23 @@ class SupervisedServers:
         self._file = file
         self._describe = describe
         self._processes: list[SupervisedProcess] = []
+        self._expected: tuple[str, ...] = ()
         self._written: LabState | None = None
 
     def add(self, name: str, process: Process) -> None:
         """Supervise a process that has already been started."""
         self._processes.append(SupervisedProcess(name, process))
 
+    def expect(self, *names: str) -> None:
+        """Report processes as starting until they are added."""
+        self._expected = names
+
     def list_states(self) -> tuple[ComponentState, ...]:
         """Return the processes' states, in the order in which the processes were added."""
-        return tuple(each.state() for each in self._processes)
+        added = {each.name for each in self._processes}
+        missing = (name for name in self._expected if name not in added)
+        states = (each.state() for each in self._processes)
+        return (*states, *map(ComponentState.starting, missing))
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
         """Restart processes that have exited, and write the lab's state if it changed.

@@ -201,6 +201,12 @@ class ProviderManager:
         return self._management.folder / f"{self._name}.log"
 
     @property
+    def pid(self) -> int:
+        """Return the process id, or 0 if the manager is not running."""
+        process = self._process
+        return process.pid if process is not None and process.running else 0
+
+    @property
     def process(self) -> Process:
         """Return the manager's process.
 
@@ -216,12 +222,26 @@ class ProviderManager:
         Raises ProcessError if it exits or does not become ready, and UnsupportedDeployment if the
         Deployment cannot be run as a process.
         """
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Start the manager with its ServiceAccount's token, without waiting until it is ready.
+
+        Raises UnsupportedDeployment if the Deployment cannot be run as a process.
+        """
         if self._process is None:
             self._process = self._define()
         self._process.start()
+
+    def wait_ready(self) -> None:
+        """Wait until the manager is ready.
+
+        Raises ProcessError if it exits or does not become ready.
+        """
         if self._readiness:
             url = f"http://127.0.0.1:{self._health_port}{self._readiness}"
-            self._process.wait_ready(probe_http(url))
+            self.process.wait_ready(probe_http(url))
 
     def kill(self) -> None:
         """Kill the process with SIGKILL, simulating a crash."""

@@ -13,6 +13,8 @@ import pytest
 from capsmith.clusters.lab.connection import LabConnection
 from capsmith.clusters.lab.pods import InstalledPods
 from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.state import ComponentState
+from capsmith.clusters.processes.component import ProviderRelease
 from capsmith.clusters.processes.kube import ApiError
 
 MANIFEST = "kind: Namespace\nmetadata: {name: acme-system}\n"
@@ -66,17 +68,41 @@ def test_the_state_is_unknown_while_the_api_server_does_not_respond(
         raise error
 
     client.answer = fail
-    pods.start()
+    pods.start(lambda: None)
     assert [(each.name, each.state) for each in pods.components] == [
         ("manager-infrastructure", "unknown")
     ]
     deployment = {"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}
     client.answer = lambda kind: [deployment] if kind == "Deployment" else []
-    pods.start()
+    pods.start(lambda: None)
     assert [each.state for each in pods.components] == ["running"]
 
     client.answer = fail
-    pods.start()
+    pods.start(lambda: None)
     (state,) = pods.components
     assert (state.state, state.name) == ("unknown", "manager-infrastructure")
     assert str(error) in state.reason
+
+
+class _Stopped(Exception):
+    """Raised where an installation would build an image."""
+
+
+def test_managers_are_shown_while_their_image_is_built(
+    pods: InstalledPods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failed installation, nothing is known about the Pods."""
+
+    def build(release: ProviderRelease) -> None:
+        raise _Stopped
+
+    release = ProviderRelease(tmp_path / "release", "v0.1.0")
+    (tmp_path / "metadata.yaml").write_text("releaseSeries: [{major: 0, minor: 1}]")
+    monkeypatch.setattr(ProviderRepository, "release", lambda *_, **__: release)
+    monkeypatch.setattr(pods, "_add_images", build)
+    seen: list[ComponentState] = []
+    with pytest.raises(_Stopped):
+        pods.install(lambda: seen.extend(pods.components))
+    assert [(each.name, each.state) for each in seen] == [("manager-infrastructure", "starting")]
+    pods.stop()
+    assert pods.components == ()

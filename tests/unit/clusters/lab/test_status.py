@@ -96,6 +96,25 @@ def test_a_manager_that_does_not_start_is_not_healthy(running: LabFolder) -> Non
     assert "    SyntaxError" in format_lines(status)
 
 
+def test_a_manager_that_is_starting_is_shown_and_not_healthy(running: LabFolder) -> None:
+    run, name = _run_state(running), "manager-infrastructure"
+    starting = ComponentState.starting(name, 5)
+    write_state(running.run_state, replace(run, state="starting", components=(starting,)))
+    status = read_status(running)
+    assert not status.is_healthy
+    assert format_table(status)[2] == (name, "starting", "5", "0", "not ready yet")
+    assert format_lines(status)[-1] == "  provider /acme v0.1.0: starting"
+
+
+def test_a_lab_whose_servers_are_starting_says_so(running: LabFolder) -> None:
+    state = _lab_state(running)
+    machines = ComponentState.starting("machines")
+    write_state(running.state, replace(state, components=(*state.components, machines)))
+    status = read_status(running)
+    assert not status.is_healthy
+    assert format_lines(status)[0] == "lab acme: starts"
+
+
 def test_a_crashed_lab_says_so(lab: LabFolder) -> None:
     write_state(lab.state, _lab_state(lab))
     write_state(lab.run_state, _run_state(lab))

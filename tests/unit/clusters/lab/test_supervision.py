@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.lab.supervision import SupervisedProcess, record_kill
+from capsmith.clusters.lab.supervision import SupervisedProcess, SupervisedServers, record_kill
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.process import Process
 from capsmith.clusters.processes.wait import eventually
@@ -92,6 +92,20 @@ def test_what_the_lab_kills_has_not_crashed(component: SupervisedProcess, tmp_pa
         "child was terminated by SIGKILL",
     ]
     assert list(component.kills.iterdir()) == []
+
+
+def test_expected_components_are_starting_until_they_are_added(
+    component: SupervisedProcess, tmp_path: Path
+) -> None:
+    servers = SupervisedServers(tmp_path / "state.json", lambda: pytest.fail("not written"))
+    servers.expect("child", "other")
+    assert _states(servers) == {"child": "starting", "other": "starting"}
+    servers.add("child", component.process)
+    assert _states(servers) == {"child": "running", "other": "starting"}
+
+
+def _states(servers: SupervisedServers) -> dict[str, str]:
+    return {each.name: each.state for each in servers.list_states()}
 
 
 def test_waits_grow_to_a_bound_and_are_forgiven(component: SupervisedProcess) -> None:
