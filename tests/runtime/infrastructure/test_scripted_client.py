@@ -194,7 +194,7 @@ class TestApply(ScriptedMachines):
     async def test_an_object_that_a_backup_restored_is_changed(
         self, env: InfrastructureEnvironment, normal: ScriptFactory
     ) -> None:
-        """Velero restores neither field managers nor owners."""
+        """Velero restores no owners, and field managers in a request of their own."""
         normal(_apply("1"), _apply("2"))
         key = await add_machine(env)
         await env.eventually("created", lambda: _data(env) == {"size": "1"})

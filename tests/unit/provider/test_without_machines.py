@@ -101,3 +101,38 @@ def test_the_scaffolds_know_no_servers() -> None:
         assert "remove_server" not in text
     (wiring,) = (f.text for f in tree if str(f.path).endswith("wiring/infrastructure.py"))
     assert "InfraMachineKind" not in wiring
+
+
+@pytest.mark.parametrize("contract", ["v1beta1", "v1beta2"])
+def test_the_manager_reads_no_machines_and_no_bootstrap_data(contract: str) -> None:
+    tree = _build(_load(contract))
+    resources = _resources(tree)
+    assert "clusters" in resources
+    assert not resources & {"machines", "machinepools", "secrets"}
+    (wiring,) = (f.text for f in tree if str(f.path).endswith("wiring/infrastructure.py"))
+    assert "watches_machines=False" in wiring
+
+
+def test_a_workload_client_reads_the_kubeconfig() -> None:
+    text = _TEXT.format(contract="v1beta2")
+    text = text.replace("    spec:", "    features: {workloadClient: true}\n    spec:")
+    loaded = load_text(text, "provider.yaml")
+    assert loaded.provider is not None, loaded.findings
+    resources = _resources(_build(loaded.provider))
+    assert "secrets" in resources
+    assert "machines" not in resources
+
+
+def test_a_machine_that_owns_a_resource_is_read() -> None:
+    """It may be a Machine of another provider."""
+    tree = _build(_load("v1beta2", "  CoveNetwork:\n    implements: Resource\n"))
+    assert "machines" in _resources(tree)
+    assert "secrets" not in _resources(tree)
+    (wiring,) = (f.text for f in tree if str(f.path).endswith("wiring/infrastructure.py"))
+    assert "watches_machines" not in wiring
+
+
+def _resources(tree: FileTree) -> set[str]:
+    """Return the resources in the roles of the manager."""
+    roles = _read(tree, "config/rbac/role.yaml")
+    return {name for role in roles for rule in role["rules"] for name in rule.get("resources", ())}

@@ -22,7 +22,15 @@ from capsmith.output.rbac.model import (
 )
 from capsmith.output.slices import list_slices
 from capsmith.output.webhooks import list_converted_resources, list_migrated_resources
-from capsmith.provider.model import SECRET_REF, Component, PolicyRule, Provider, Resource, Role
+from capsmith.provider.model import (
+    SECRET_REF,
+    WORKLOAD_CLIENT,
+    Component,
+    PolicyRule,
+    Provider,
+    Resource,
+    Role,
+)
 
 
 def select_kinds(
@@ -84,6 +92,7 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
     "ofMachines": lambda resource, *_: resource.bootstrap is not None,
     "reconciled": lambda resource, *_: not resource.role.is_template,
     "template": lambda resource, *_: resource.role.is_template,
+    "workloadClient": lambda resource, *_: WORKLOAD_CLIENT in resource.features,
 }
 
 

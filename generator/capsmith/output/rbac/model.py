@@ -61,6 +61,7 @@ Feature = Literal[
     "withSecret",
     "withStatus",
     "withoutMachines",
+    "workloadClient",
 ]
 """Feature on which a permission can depend: a contract feature, or one defined in :mod:`.kinds`."""
 

@@ -73,7 +73,7 @@ class ApplyOwner(NamedTuple):
         """Raise AlreadyExistsError unless the provider applied ``existing`` or its object owns it.
 
         The owner counts because ``clusterctl move`` keeps owners, but not field managers.  Backup
-        tools restore neither, but the annotation.
+        tools restore no owners, and field managers later or not at all, but the annotation.
         """
         managers = metadata.items(existing, "metadata", "managedFields")
         if (self.field_manager, "Apply") in [
