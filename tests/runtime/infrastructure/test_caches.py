@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from capsmith_runtime.contract import records
 from capsmith_runtime.contract.model import Condition, ObjectRef
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
 from capsmith_runtime.identity.resolver import CredentialsResolver
@@ -233,8 +234,9 @@ def test_the_identity_of_a_machine_takes_precedence(has_feature: bool, expected:
     assert not isinstance(found.credentials, Waiting)
     assert found.credentials.identity == expected
     record = caches.identity_record(obj, cluster)
-    assert record == {f"{GROUP}/identity": f"FooIdentity/{expected}"}
-    recorded = {**obj, "metadata": {**obj["metadata"], "annotations": dict(record)}}
+    assert record == {records.IDENTITY: f"FooIdentity/{expected}"}
+    annotations = {each.build_annotation_name(GROUP): value for each, value in record.items()}
+    recorded = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
     # Once: terminations are counted by these keys.
     assert list(caches.identity.find_recorded_keys(recorded)) == [f"FooIdentity//{expected}"]
 

@@ -79,9 +79,10 @@ class TestRecords(ScriptedMachines):
         await env.quiet()
         cluster = env.core.infra_cluster(key)
         recorded = cluster["spec"]["recorded"]
-        assert recorded.keys() == {"account", "conditionTypes", "externalID"}
+        assert recorded.keys() == {"account", "conditionTypes", "externalID", "identity"}
         assert recorded["conditionTypes"] == "Peered"
         assert recorded["externalID"] == external_id.create(cluster)
+        assert recorded["identity"] == "AcmeIdentity/acme"
         assert not cluster["metadata"].get("annotations")
 
         await _move(env, key)
@@ -106,7 +107,8 @@ class TestRecords(ScriptedMachines):
         await _move(env, key, annotations=former)
         cluster = env.core.infra_cluster(key)
         assert cluster["metadata"]["annotations"] == {**former, f"{GROUP}/conditions": "Peered"}
-        assert "recorded" not in cluster["spec"]
+        # Older releases did not record the identity.
+        assert cluster["spec"]["recorded"] == {"identity": "AcmeIdentity/acme"}
         assert set(ids) == {former[f"{GROUP}/external-id"]}
 
     @scenario

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from capsmith_runtime.addon.installations import (
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Object
+from capsmith_runtime.contract.records import Record
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -66,6 +67,8 @@ class AddonController:
         self._requested: dict[NamespacedName, dict[str, _RequestedVersion]] = {}
         self.requeue_installation: Callable[[Installation], None] = lambda installation: None
         """Function that requeues an installation; set when the watches are set up."""
+        self.build_record: Callable[[JSON], Mapping[Record, str]] = lambda obj: {}
+        """Function that returns the records of the identity that an add-on names."""
         self._reporter = StatusReporter(kind, context)
         self._author = AuthorStep(kind, context, self._reporter, reconciler)
         self._runner = ReconcileRunner(
@@ -102,7 +105,7 @@ class AddonController:
         # Read it before add_finalizer writes the external id, whose absence marks a copied object.
         before = recorded_clusters(patcher.obj, self.kind.resource.group)
         if not deleting:
-            await patcher.add_finalizer(self.kind)
+            await patcher.add_finalizer(self.kind, further=self.build_record(patcher.obj))
             if await self._author.decode_spec(patcher) is None:
                 return Result()
         selected = set() if deleting else set(self.selected_clusters(patcher.obj))

@@ -129,6 +129,7 @@ class _KindControllers:
         self._installations = InstallationController(
             kind, reconciler, self.informer, caches, context, statuses, open_workload
         )
+        self._addons.build_record = self._installations.credentials.build_own_record
         self._queues: Queues = {}
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:

@@ -31,6 +31,10 @@ class Record(NamedTuple):
 EXTERNAL_ID: Final = Record("external-id", "externalID")
 ACCOUNT: Final = Record("account", "account")
 CONDITION_TYPES: Final = Record("conditions", "conditionTypes")
+IDENTITY: Final = Record("identity", "identity")
+"""The identity whose credentials an object has used last; empty if it has used none."""
+SOURCES: Final = Record("sources", "sources")
+"""The identities from which that one is derived, separated by commas."""
 
 
 def read(obj: Object, group: str, record: Record) -> str | None:

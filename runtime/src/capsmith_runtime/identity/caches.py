@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
+from capsmith_runtime.contract.records import Record
 from capsmith_runtime.identity import references
+from capsmith_runtime.identity.chains import IdentityChains
 from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.identity.secrets import IdentitySecrets
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
+from capsmith_runtime.kube.client import JSON, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import BY_SECRET, Caches
 from capsmith_runtime.reconcile.kinds import NAMESPACE
@@ -49,6 +51,7 @@ class IdentityCaches:
         # Only cluster-scoped identities select namespaces by label.
         if not all(kind.resource.namespaced for kind in kinds):
             self.namespaces = core.informer(NAMESPACE, Selection())
+        self.chains = IdentityChains(kinds, self.identities, self.namespaces)
         self.secrets = IdentitySecrets(core, kinds)
         self.users: list[Informer] = []
         """Informers for the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
@@ -64,19 +67,52 @@ class IdentityCaches:
         """Return the reference that overrides the cluster's identity, or {} if there is none."""
         return references.read_reference(obj) if obj["kind"] in self.overriding else {}
 
-    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation with the identity that an object of a Cluster uses.
+    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[Record, str]:
+        """Return the records of the identity that an object of a Cluster uses, and its sources.
 
-        The mapping is empty if there are no identities, or if the identity is not known yet.
+        The mapping is empty if there are no identities, if the identity is not known yet, or if it
+        does not allow the object's namespace: the object has not used it.
         """
         reference = (self.find_override(obj) or self.find_default(cluster)) if self.kinds else None
         if reference is None or isinstance(reference, Waiting):
             return {}
-        return references.create_record(obj, reference)
+        return self._build_record(obj, reference) or {}
+
+    def build_own_record(self, obj: JSON) -> Mapping[Record, str]:
+        """Return the records of the identity that an object names, and of its sources.
+
+        If the identity cannot be used, a new object records that it has used none.
+        """
+        if not self.kinds:
+            return {}
+        record = self._build_record(obj, references.read_reference(obj))
+        if record is not None:
+            return record
+        # An object without record that is not new may have used its identity: older releases
+        # recorded none.
+        return {} if has_external_id(obj) else references.create_record(obj, ())
+
+    def _build_record(self, obj: JSON, reference: Object) -> Mapping[Record, str] | None:
+        """Return the records of an identity, or None if it cannot be used."""
+        if not metadata.text(reference, "name"):
+            return references.create_record(obj, ())
+        links = self.chains.find(reference, obj)
+        if isinstance(links, Waiting):
+            return None
+        names = [(kind.resource.kind, metadata.name(each)) for kind, each in links]
+        return references.create_record(obj, names)
 
     def find_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key of the identity that an object refers to."""
-        return references.find_keys(self.kinds, references.read_reference(obj), obj)
+        """Yield the BY_IDENTITY index keys of the identities that an object names or has used."""
+        own = references.find_keys(self.kinds, references.read_reference(obj), obj)
+        yield from dict.fromkeys(chain(own, self._find_used_keys(obj)))
+
+    def find_member_keys(self, obj: JSON) -> Iterable[str]:
+        """Yield the BY_IDENTITY index keys of the identities of an object of a Cluster.
+
+        They are those that it names or has used, and their sources.
+        """
+        yield from dict.fromkeys(chain(self.find_recorded_keys(obj), self._find_used_keys(obj)))
 
     def find_recorded_keys(self, obj: JSON) -> Iterable[str]:
         """Yield the BY_IDENTITY index keys of the identities that an object uses or has recorded.
@@ -88,6 +124,15 @@ class IdentityCaches:
         # once.
         keys = (references.find_keys(self.kinds, reference, obj) for reference in found)
         yield from dict.fromkeys(chain.from_iterable(keys))
+
+    def find_all_keys(self, obj: JSON) -> Iterable[str]:
+        """Yield the BY_IDENTITY index keys of an object of any kind."""
+        return chain(self.find_keys(obj), self.find_recorded_keys(obj))
+
+    def _find_used_keys(self, obj: JSON) -> Iterator[str]:
+        """Yield the keys of the recorded identity and its sources, any of which may be missing."""
+        for reference in (references.read_record(obj) or {}, *references.read_sources_record(obj)):
+            yield from references.find_keys(self.kinds, reference, obj)
 
     def find_source_keys(self, identity: JSON) -> Iterable[str]:
         """Yield the BY_IDENTITY index keys of the identities from which another one is derived."""
@@ -116,7 +161,9 @@ class IdentityCaches:
     def find_kinds_using(self, identity: str) -> list[str]:
         """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key.
 
-        An object also uses the identities from which its own is derived.
+        An object also uses the identities from which its own is derived.  An object that names an
+        identity uses it only if all identities of the chain allow its namespace, or if it has used
+        the identity before: otherwise any user could keep the identities of others.
         """
         informers = (*self.users, *self.recorded_users)
         values = self.find_derived(identity)
@@ -124,9 +171,21 @@ class IdentityCaches:
             {
                 informer.resource.kind
                 for informer in informers
-                if any(informer.keys_by_index(BY_IDENTITY, value) for value in values)
+                for value in values
+                if any(self._uses(obj, value) for obj in informer.by_index(BY_IDENTITY, value))
             }
         )
+
+    def _uses(self, obj: JSON, value: str) -> bool:
+        """Return whether an object that is indexed by ``value`` uses that identity."""
+        if value in self._find_used_keys(obj):
+            return True
+        reference = self.find_override(obj) or references.read_reference(obj)
+        if not isinstance(self.chains.find(reference, obj), Waiting):
+            return True
+        # The manager records an identity together with the external id since this is decided here;
+        # an object of an older release has only the id.
+        return references.read_record(obj) is None and has_external_id(obj)
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -136,11 +195,6 @@ class IdentityCaches:
             *self.secrets.informers.values(),
             *((self.namespaces,) if self.namespaces is not None else ()),
         )
-
-    def find_namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
-        """Return the labels of a namespace, or None if it is not cached."""
-        obj = self.namespaces.get(NamespacedName("", namespace)) if self.namespaces else None
-        return metadata.labels(obj) if obj is not None else None
 
 
 def _collect(start: str, find_next: Callable[[str], Iterable[str]]) -> list[str]:
@@ -152,6 +206,11 @@ def _collect(start: str, find_next: Callable[[str], Iterable[str]]) -> list[str]
                 found[value] = None
                 pending.append(value)
     return list(found)
+
+
+def has_external_id(obj: JSON) -> bool:
+    """Return whether a manager has reconciled ``obj``; users cannot write its external id."""
+    return external_id.stored(obj, metadata.text(obj, "apiVersion").partition("/")[0]) is not None
 
 
 def secret_value(namespace: str, name: str) -> str:

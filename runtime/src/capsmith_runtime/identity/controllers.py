@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.records import Record
 from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches
 from capsmith_runtime.identity.controller import IdentityController
 from capsmith_runtime.identity.kinds import IdentityKind
@@ -63,7 +64,7 @@ class IdentityGroup(ControllerGroup):
         if has_default:
             caches.overriding.add(kind)
         informer.add_index(
-            BY_IDENTITY, caches.find_recorded_keys if has_default else caches.find_keys
+            BY_IDENTITY, caches.find_member_keys if has_default else caches.find_keys
         )
         (caches.recorded_users if has_default else caches.users).append(informer)
         if enqueue is not None:
@@ -77,9 +78,13 @@ class IdentityGroup(ControllerGroup):
         """Return the credentials of an object's own identity, or else its Cluster's."""
         return await self._resolver.of_member(obj, cluster)
 
-    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation that records which identity an object uses, if it is known."""
+    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[Record, str]:
+        """Return the records of the identity that an object of a Cluster uses, if it is known."""
         return self._caches.build_record(obj, cluster)
+
+    def build_own_record(self, obj: JSON) -> Mapping[Record, str]:
+        """Return the records of the identity that an object names."""
+        return self._caches.build_own_record(obj)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield each kind's name and reconcile function."""

@@ -7,12 +7,13 @@ still names the credentials for deleting a machine's infrastructure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import metadata, records
 from capsmith_runtime.contract.model import Object
+from capsmith_runtime.contract.records import Record
 from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 
@@ -41,7 +42,7 @@ def find_source_keys(kinds: Iterable[IdentityKind], identity: JSON) -> Iterator[
     if kind is None or not kind.sources:
         return
     direct = find_keys(kind.select_sources(kinds), read_source(kind, identity), identity)
-    recorded = (find_keys(kinds, each, identity) for each in _read_sources_record(identity))
+    recorded = (find_keys(kinds, each, identity) for each in read_sources_record(identity))
     yield from dict.fromkeys(chain(direct, chain.from_iterable(recorded)))
 
 
@@ -77,18 +78,29 @@ def read_record(obj: JSON) -> Object | None:
 
     The reference is empty if the infrastructure cluster had no identity.
     """
-    value = metadata.annotations(obj).get(_annotation(obj))
+    value = records.read(obj, _group(obj), records.IDENTITY)
     if value is None:
         return None
     kind, _, name = value.partition("/")
     return {"kind": kind, "name": name} if name else {}
 
 
-def create_record(obj: JSON, reference: Object) -> Mapping[str, str]:
-    """Return the annotation for ``obj`` that records the identity that it uses."""
-    name = metadata.text(reference, "name")
-    value = f"{metadata.text(reference, 'kind')}/{name}" if name else ""
-    return {_annotation(obj): value}
+def read_sources_record(obj: JSON) -> Iterator[Object]:
+    """Yield the references to the sources that are recorded on an identity or on a user of one."""
+    for entry in (records.read(obj, _group(obj), records.SOURCES) or "").split(","):
+        kind, _, name = entry.partition("/")
+        yield {"kind": kind, "name": name}
+
+
+def create_record(obj: JSON, chain: Sequence[tuple[str, str]]) -> Mapping[Record, str]:
+    """Return the records of the identity that ``obj`` uses, and of its sources.
+
+    ``chain`` has their kinds and names; it is empty if the object uses no identity.
+    """
+    own, *sources = [f"{kind}/{name}" for kind, name in chain] or [""]
+    if not sources and not records.read(obj, _group(obj), records.SOURCES):
+        return {records.IDENTITY: own}
+    return {records.IDENTITY: own, records.SOURCES: ",".join(sources)}
 
 
 def create_sources_record(identity: JSON, sources: Iterable[tuple[str, str]]) -> tuple[str, str]:
@@ -96,17 +108,9 @@ def create_sources_record(identity: JSON, sources: Iterable[tuple[str, str]]) ->
 
     ``sources`` are the kinds and names of all identities from which it is derived.
     """
-    return _annotation(identity, "sources"), ",".join(f"{kind}/{name}" for kind, name in sources)
+    name = records.SOURCES.build_annotation_name(_group(identity))
+    return name, ",".join(f"{kind}/{name}" for kind, name in sources)
 
 
-def _read_sources_record(identity: JSON) -> Iterator[Object]:
-    for entry in (
-        metadata.annotations(identity).get(_annotation(identity, "sources"), "").split(",")
-    ):
-        kind, _, name = entry.partition("/")
-        yield {"kind": kind, "name": name}
-
-
-def _annotation(obj: JSON, name: str = "identity") -> str:
-    group = metadata.text(obj, "apiVersion").partition("/")[0]
-    return f"{group}/{name}"
+def _group(obj: JSON) -> str:
+    return metadata.text(obj, "apiVersion").partition("/")[0]

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.identity import references
 from capsmith_runtime.identity.caches import IdentityCaches
+from capsmith_runtime.identity.chains import Link, create_waiting
 from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import Credentials
 
-MAX_CHAIN: Final = 8
-"""Maximum length of a chain of identities, each of which is derived from the next."""
 _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
-
-
-class _Link(NamedTuple):
-    """An identity in a chain of identities, of which each is derived from the next."""
-
-    kind: IdentityKind
-    identity: JSON
-
-    def __str__(self) -> str:
-        return f"{self.kind.resource.kind} {key_of(self.identity)}"
 
 
 class CredentialsResolver:
@@ -82,52 +71,15 @@ class CredentialsResolver:
             return Credentials()
         record = references.read_record(machine) if machine is not None else None
         if machine is None or record is None:
-            return _waiting(
+            return create_waiting(
                 constants.REASON_IDENTITY_NOT_FOUND, "the infrastructure cluster is gone"
             )
         return await self._of_reference(record, machine)
 
     async def _of_reference(self, reference: Object, user: JSON) -> Credentials | Waiting:
-        kinds = self._caches.kinds
-        if not kinds or not metadata.text(reference, "name"):
+        if not self._caches.kinds or not metadata.text(reference, "name"):
             return Credentials()
-        namespace = metadata.namespace(user)
-        found = self._find(reference, kinds, user, field="identityRef", namespace=namespace)
-        if isinstance(found, Waiting):
-            return found
-        return await self._of_chain(found, namespace)
-
-    def _find(
-        self,
-        reference: Object,
-        kinds: tuple[IdentityKind, ...],
-        user: JSON,
-        *,
-        field: str,
-        namespace: str | None,
-    ) -> _Link | Waiting:
-        """Return the identity that ``field`` of an object's spec names, if it allows the namespace.
-
-        ``namespace`` is None if it does not have to allow any.
-        """
-        kind, name = references.find_kind(kinds, reference), metadata.text(reference, "name")
-        if kind is None:
-            names = " or ".join(each.resource.kind for each in kinds)
-            message = f"spec.{field}.kind must be {names}"
-            return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
-        key = kind.find_in(name, user)
-        identity = self._caches.identities[kind.resource.kind].get(key)
-        if identity is None:
-            message = f"{kind.resource.kind} {name} does not exist: create it with kubectl apply"
-            return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
-        # A namespaced identity was looked up in the namespace of its user, so nothing has to allow
-        # it.
-        is_allowed = namespace is None or kind.resource.namespaced
-        if not (is_allowed or self._allows(identity, namespace or "")):
-            allowed = f"namespace {namespace}" if namespace else "all namespaces"
-            message = f"identity {name} does not allow {allowed}"
-            return _waiting(constants.REASON_IDENTITY_NOT_ALLOWED, message)
-        return _Link(kind, identity)
+        return await self._of_chain(self._caches.chains.find(reference, user))
 
     async def of_identity(self, kind: IdentityKind, identity: JSON) -> Credentials | Waiting:
         """Return an identity's spec, its sources, and the content of all Secrets.
@@ -136,11 +88,11 @@ class CredentialsResolver:
         of a cluster-scoped identity may be in any namespace.
         """
         namespace = metadata.namespace(identity) if kind.resource.namespaced else None
-        return await self._of_chain(_Link(kind, identity), namespace)
+        chain = self._caches.chains.find_sources(Link(kind, identity), namespace)
+        return await self._of_chain(chain)
 
-    async def _of_chain(self, first: _Link, namespace: str | None) -> Credentials | Waiting:
-        """Return the credentials of an identity that an object in ``namespace`` uses."""
-        chain = self._find_chain(first, namespace)
+    async def _of_chain(self, chain: Sequence[Link] | Waiting) -> Credentials | Waiting:
+        """Return the credentials of the first identity of a chain."""
         if isinstance(chain, Waiting):
             return chain
         credentials: Credentials | None = None
@@ -158,30 +110,6 @@ class CredentialsResolver:
         assert credentials is not None
         return credentials
 
-    def _find_chain(self, first: _Link, namespace: str | None) -> list[_Link] | Waiting:
-        """Return an identity, the one from which it is derived, the source of that one, etc.
-
-        Each of them has to allow ``namespace``.
-        """
-        chain = [first]
-        while reference := references.read_source(*chain[-1]):
-            kind, identity = chain[-1]
-            kinds = kind.select_sources(self._caches.kinds)
-            field = references.SOURCE_REF
-            found = self._find(reference, kinds, identity, field=field, namespace=namespace)
-            if isinstance(found, Waiting):
-                message = f"{found.message} (source of {chain[-1]})"
-                return _waiting(found.reason, message)
-            names = [str(each) for each in (*chain, found)]
-            if str(found) in names[:-1]:
-                message = f"identities are derived from each other: {', '.join(names)}"
-                return _waiting(constants.REASON_IDENTITY_CHAIN_INVALID, message)
-            if len(names) > MAX_CHAIN:
-                message = f"more than {MAX_CHAIN} identities are derived from one another"
-                return _waiting(constants.REASON_IDENTITY_CHAIN_INVALID, message)
-            chain.append(found)
-        return chain
-
     async def _read_secret(self, kind: IdentityKind, identity: JSON) -> Mapping[str, str] | Waiting:
         key = self._secret_key(kind, identity)
         where = f"{key.namespace}/{key.name}"
@@ -189,13 +117,15 @@ class CredentialsResolver:
             credentials = await self._caches.secrets.read(key, namespaced=kind.resource.namespaced)
         except ValueError:
             message = f"Secret {where} contains data that is not text"
-            return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
+            return create_waiting(constants.REASON_SECRET_INCOMPLETE, message)
         if credentials is None:
-            return _waiting(constants.REASON_SECRET_NOT_FOUND, f"Secret {where} does not exist")
+            return create_waiting(
+                constants.REASON_SECRET_NOT_FOUND, f"Secret {where} does not exist"
+            )
         missing = [name for name in kind.keys if not credentials.get(name)]
         if missing:
             message = f"Secret {where} lacks {', '.join(missing)}"
-            return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
+            return create_waiting(constants.REASON_SECRET_INCOMPLETE, message)
         return credentials
 
     def secret_of(self, kind: IdentityKind, identity: JSON) -> JSON | None:
@@ -208,28 +138,6 @@ class CredentialsResolver:
         namespace = metadata.namespace(identity) if namespaced else self._own_namespace
         return NamespacedName(namespace, metadata.text(identity, "spec", "secretRef", "name"))
 
-    def _allows(self, identity: JSON, namespace: str) -> bool:
-        """Return whether ``identity`` allows use from ``namespace``.
-
-        Without ``spec.allowedNamespaces`` it allows no namespace, with an empty one it allows all.
-        An empty ``namespace`` denotes a cluster-scoped user, which requires an identity that allows
-        all.
-        """
-        allowed = metadata.lookup(identity, "spec", "allowedNamespaces")
-        if not isinstance(allowed, Mapping):
-            return False
-        if not allowed:
-            return True
-        if namespace in metadata.items(allowed, "list"):
-            return True
-        labels = self._caches.find_namespace_labels(namespace)
-        chosen = allowed.get("selector")
-        return (
-            isinstance(chosen, Mapping)
-            and labels is not None
-            and metadata.is_selected(chosen, labels)
-        )
-
 
 def _authors_fields(kind: IdentityKind, identity: JSON) -> dict[str, Any]:
     """Return the spec fields that the author's code reads.
@@ -240,7 +148,3 @@ def _authors_fields(kind: IdentityKind, identity: JSON) -> dict[str, Any]:
     # Without sources, the author may have a field of this name.
     others = (*_CONTRACT_FIELDS, *((references.SOURCE_REF,) if kind.sources else ()))
     return {key: value for key, value in spec.items() if key not in others}
-
-
-def _waiting(reason: str, message: str) -> Waiting:
-    return Waiting(reason, message, requeue_after=None)

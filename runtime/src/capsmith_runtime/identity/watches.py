@@ -36,6 +36,7 @@ class IdentityWatches:
         for kind, informer in caches.identities.items():
             informer.add_handler(enqueue_object(self._queues[kind]), own_writes=False)
             informer.add_handler(on_change(_spec, self._enqueue_users_of_identity))
+            informer.add_handler(on_change(_spec, self._enqueue_sources))
             informer.add_handler(partial(self._enqueue_identities, caches.find_source_keys))
         for namespaced, secrets in caches.secrets.informers.items():
             handler = partial(self._enqueue_users_of_secret, namespaced)
@@ -49,7 +50,7 @@ class IdentityWatches:
         for informer in caches.users:
             informer.add_handler(partial(self._enqueue_identities, caches.find_keys))
         for informer in caches.recorded_users:
-            informer.add_handler(partial(self._enqueue_identities, caches.find_recorded_keys))
+            informer.add_handler(partial(self._enqueue_identities, caches.find_member_keys))
 
     def _enqueue_user(self, user: JSON) -> None:
         kind = user["kind"]
@@ -68,6 +69,11 @@ class IdentityWatches:
             for informer in (*self._caches.users, *self._caches.recorded_users):
                 for user in informer.by_index(BY_IDENTITY, value):
                     self._enqueue_user(user)
+
+    def _enqueue_sources(self, obj: JSON) -> None:
+        """Enqueue the sources of an identity, which are in use if it allows its users."""
+        for value in self._caches.find_chain(identity_value(obj["kind"], key_of(obj))):
+            self._enqueue_identity(value)
 
     def _enqueue_identity(self, value: str) -> None:
         kind, key = split_value(value)
@@ -123,6 +129,9 @@ class IdentityWatches:
             for user in informer.items():
                 if metadata.namespace(user) == metadata.name(obj):
                     self._enqueue_user(user)
+                    for used in self._caches.find_all_keys(user):
+                        for value in self._caches.find_chain(used):
+                            self._enqueue_identity(value)
         # A namespaced identity may be derived from one that allows namespaces.
         for kind, identities in self._caches.identities.items():
             if identities.resource.namespaced:

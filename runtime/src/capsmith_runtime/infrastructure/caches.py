@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Object, ObjectRef
+from capsmith_runtime.contract.records import Record
 from capsmith_runtime.identity import references
 from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches
 from capsmith_runtime.infrastructure.api import ClaimedAddress
@@ -72,7 +73,7 @@ class InfrastructureCaches:
                     BY_CLUSTER: cluster_of,
                     BY_WAITING: _waiting_in_cluster,
                     BY_OWNER: owner_uids,
-                    BY_IDENTITY: self.identity.find_recorded_keys,
+                    BY_IDENTITY: self.identity.find_member_keys,
                 },
             )
             for kind in kinds.machines
@@ -107,11 +108,11 @@ class InfrastructureCaches:
             kind.resource.kind for kind in kinds if CREDENTIALS_FEATURE in kind.features
         )
 
-    def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation that records the identity of a machine or pool.
+    def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[Record, str]:
+        """Return the records of the identity of a machine or pool, and of its sources.
 
-        The mapping is empty if the provider has no identities, or if it does not manage the
-        Cluster's infrastructure.
+        The mapping is empty if the provider has no identities, if it does not manage the Cluster's
+        infrastructure, or if the identity cannot be used.
         """
         return self.identity.build_record(obj, cluster)
 

@@ -89,7 +89,8 @@ class InfraClusterController:
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
         # Before anything is created: after a crash, it must be found by this id (SM-08, SM-09).
-        await patcher.add_finalizer(self.kind)
+        record = self._context.caches.identity.build_own_record(patcher.obj)
+        await patcher.add_finalizer(self.kind, further=record)
         taken = self._context.caches.held_ids.find_taken(patcher.obj)
         if taken is not None:
             return await self._wait(patcher, taken)

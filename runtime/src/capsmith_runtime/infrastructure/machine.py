@@ -103,7 +103,7 @@ class InfraMachineController:
     ) -> Result:
         # Before anything is created: after a crash, it must be found by this id (SM-08, SM-09).
         record = self._caches.identity_record(patcher.obj, cluster)
-        await patcher.add_finalizer(self.kind, annotations=record)
+        await patcher.add_finalizer(self.kind, further=record)
         blocker = self._caches.held_ids.find_taken(patcher.obj) or find_core_blocker(
             cluster, machine, constants.MACHINE_KIND
         )

@@ -197,7 +197,8 @@ class IPPoolController:
         if await self._reporter.ensure_paused_condition(patcher, None):
             usage.close("is paused")
             return Result()
-        await patcher.add_finalizer(self.kind)
+        record = self._registry.credentials.build_own_record(patcher.obj)
+        await patcher.add_finalizer(self.kind, further=record)
         state = await self._state(patcher, key)
         if isinstance(state, PoolState):
             return await self._apply_state(patcher, key, state)

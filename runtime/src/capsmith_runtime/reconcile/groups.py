@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Any, Protocol
 
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.records import Record
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -56,8 +57,15 @@ class CredentialsSource(Protocol):
         """
         ...
 
-    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation with the identity that an object uses, or {} if it is unknown."""
+    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[Record, str]:
+        """Return the records of the identity that an object of a Cluster uses, and its sources.
+
+        The mapping is empty if the identity is unknown or cannot be used.
+        """
+        ...
+
+    def build_own_record(self, obj: JSON) -> Mapping[Record, str]:
+        """Return the records of the identity that an object names, and of its sources."""
         ...
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.records import Record
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.groups import ControllerGroup, CredentialsSource
@@ -46,6 +47,10 @@ class ObjectCredentials:
             return Credentials()
         return await self._source.read_of_member(obj, cluster)
 
-    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation that records which identity an object uses, if it is known."""
+    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[Record, str]:
+        """Return the records of the identity that an object of a Cluster uses, if it is known."""
         return {} if self._source is None else self._source.build_record(obj, cluster)
+
+    def build_own_record(self, obj: JSON) -> Mapping[Record, str]:
+        """Return the records of the identity that an object names."""
+        return {} if self._source is None else self._source.build_own_record(obj)

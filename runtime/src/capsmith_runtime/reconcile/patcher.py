@@ -57,19 +57,21 @@ class Patcher:
         self,
         kind: Kind[Any],
         labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
+        further: Mapping[Record, str] | None = None,
     ) -> None:
-        """Add the finalizer and external id in one patch, before any side effect (SM-08, SM-09)."""
+        """Add the finalizer and external id in one patch, before any side effect (SM-08, SM-09).
+
+        ``further`` are records that the same patch writes.
+        """
         changed = dict(self.obj["metadata"])
-        recorded = {**metadata.annotations(self.obj), **(annotations or {})}
         if labels:
             changed["labels"] = {**metadata.labels(self.obj), **labels}
         finalizers = metadata.finalizers(self.obj)
         if kind.finalizer not in finalizers:
             changed["finalizers"] = [*finalizers, kind.finalizer]
-        if recorded:
-            changed["annotations"] = recorded
         new: JSON = {**self.obj, "metadata": changed}
+        for record, value in (further or {}).items():
+            new = self._put(new, record, value)
         # An id is never replaced, because existing infrastructure is found by it.
         if external_id.stored(self.obj, kind.resource.group) is None:
             new = self._put(new, records.EXTERNAL_ID, external_id.create(self.obj))

@@ -26,7 +26,7 @@ class RemediationCaches:
     ) -> None:
         self.infrastructure = infrastructure
         core = infrastructure.core
-        find_identity = infrastructure.identity.find_recorded_keys
+        find_identity = infrastructure.identity.find_member_keys
         self.informers = {
             kind.resource.kind: core.informer(
                 kind.resource,

@@ -98,7 +98,7 @@ class RemediationController:
     ) -> Result:
         # The remediation may outlive the objects that name the identity.
         record = self._caches.identity_record(infra_machine, cluster)
-        await patcher.add_finalizer(self.kind, annotations=record)
+        await patcher.add_finalizer(self.kind, further=record)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()

@@ -91,11 +91,13 @@ class ResourceController:
         return await self._reconcile_normal(patcher, cluster)
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster | None) -> Result:
-        await patcher.add_finalizer(self.kind)
+        # Before the finalizer, which is written together with the record of the identity.
+        await self._adopt_identity(patcher, cluster)
+        record = self._caches.identity.build_own_record(patcher.obj)
+        await patcher.add_finalizer(self.kind, further=record)
         taken = self._caches.held_ids.find_taken(patcher.obj)
         if taken is not None:
             return await self._reporter.report_wait(patcher, taken)
-        await self._adopt_identity(patcher, cluster)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()

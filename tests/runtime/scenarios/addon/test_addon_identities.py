@@ -109,6 +109,24 @@ class TestIdentities(AddonConformance):
         )
         assert Sessions.calls == [("delete", "beacon renewed")]
 
+    @pytest.mark.parametrize("is_used", [False, True], ids=["named only", "used"])
+    @scenario
+    async def test_an_add_on_keeps_an_identity_that_it_has_used(
+        self, env: AddonEnvironment, is_used: bool
+    ) -> None:
+        kind, name = REFERENCE["kind"], NamespacedName("", REFERENCE["name"])
+        if not is_used:
+            env.api.change(kind, name, {"spec": {"allowedNamespaces": None}})
+        env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        await env.quiet()
+        assert bool(Sessions.calls) is is_used
+        env.api.change(kind, name, {"spec": {"allowedNamespaces": None}})
+        await env.eventually("it waits", lambda: _reason(env, key) == "IdentityNotAllowed")
+        env.api.remove(kind, name)
+        await env.quiet()
+        assert (env.api.find(kind, name) is not None) is is_used
+
 
 def _serve(component: Component, kind: Any) -> Component:
     """Return the component with all of its groups, and with the scripted reconciler."""

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from capsmith_runtime.identity.resolver import MAX_CHAIN
+from capsmith_runtime.identity.chains import MAX_CHAIN
 from capsmith_runtime.infrastructure import Credentials, SessionFactory
 from capsmith_runtime.infrastructure.kinds import IdentityKind
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureCase
 from capsmith_runtime.testing.environment import condition
@@ -204,6 +204,40 @@ class TestSourceIdentities(IdentityConformance):
         env.api.add(copy_of(role))
         await env.eventually("all is gone", lambda: env.api.find(BASE, NAME) is None)
         await env.eventually("the Secret too", lambda: env.api.find("Secret", key) is None)
+        assert env.is_gone(env.cluster_kind, cluster)
+
+    @scenario
+    async def test_sources_are_kept_while_the_role_of_a_cluster_is_missing(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        _insert_role(env, "middle")
+        (secret,) = (each for each in env.api.all("Secret") if "username" in each["data"])
+        cluster = await env.running_cluster()
+        await env.running_machine(cluster)
+        middle = NamespacedName("", "middle")
+        await env.eventually("it is kept", lambda: _finalizers(env, BASE, NAME))
+        await env.quiet()
+        role = env.api.find(kind_name(env), NAME)
+        assert role is not None
+        env.api.change(kind_name(env), NAME, {"metadata": {"finalizers": None}})
+        env.api.remove(kind_name(env), NAME)
+        key = NamespacedName(secret["metadata"]["namespace"], secret["metadata"]["name"])
+        sources = ((BASE, NAME), (kind_name(env), middle), ("Secret", key))
+        for kind, name in sources:
+            env.api.remove(kind, name)
+        await env.quiet()
+        await env.restart()
+        await env.quiet()
+        assert [env.api.find(*each) is not None for each in sources] == [True, True, True]
+
+        env.api.add(copy_of(role))
+        for each in env.api.all(env.machine_kind.resource.kind):
+            env.api.remove("Machine", key_of(each))
+            env.api.remove(env.machine_kind.resource.kind, key_of(each))
+        env.api.remove(env.cluster_kind.resource.kind, cluster)
+        await env.eventually(
+            "all is gone", lambda: not any(env.api.find(*each) for each in sources)
+        )
         assert env.is_gone(env.cluster_kind, cluster)
 
     @pytest.mark.parametrize("record", ["Nonsense/nimbus", "nimbus", "/,,Nonsense", "a/b/c"])

@@ -116,7 +116,7 @@ class ManagedControlPlaneController:
         record = self.credentials.build_record(patcher.obj, cluster) or record
         # Before the author's code runs: after a crash, the service must be found by this external
         # id (SM-09).
-        await patcher.add_finalizer(self.kind, annotations=record)
+        await patcher.add_finalizer(self.kind, further=record)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()

@@ -74,7 +74,7 @@ class MachinePoolGroup(ControllerGroup):
             kind.resource.kind: core.informer(
                 kind.resource,
                 scope.select_own(),
-                {BY_CLUSTER: cluster_of, BY_IDENTITY: caches.identity.find_recorded_keys},
+                {BY_CLUSTER: cluster_of, BY_IDENTITY: caches.identity.find_member_keys},
             )
             for kind in own
         }

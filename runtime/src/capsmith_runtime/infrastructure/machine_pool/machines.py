@@ -124,7 +124,7 @@ class MachinePoolMachinesController:
         self, key: NamespacedName, patcher: Patcher, cluster: Cluster, pool: MachinePool
     ) -> Result:
         record = self._infrastructure.identity_record(patcher.obj, cluster)
-        await patcher.add_finalizer(self.kind, annotations=record)
+        await patcher.add_finalizer(self.kind, further=record)
         blocker = find_core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
         if blocker is not None:
             return await self._reporter.report_wait(patcher, blocker)

@@ -92,7 +92,7 @@ class InfraMachinePoolController:
         # Before anything is created: after a crash, the pool must be found by this id (SM-08,
         # SM-09).
         record = self._infrastructure.identity_record(patcher.obj, cluster)
-        await patcher.add_finalizer(self.kind, annotations=record)
+        await patcher.add_finalizer(self.kind, further=record)
         blocker = self._held_ids.find_taken(patcher.obj) or find_core_blocker(
             cluster, pool, constants.MACHINE_POOL_KIND
         )
