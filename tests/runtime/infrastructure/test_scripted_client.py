@@ -219,7 +219,7 @@ class TestApply(ScriptedMachines):
             owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "0"}
             _restore(env, ownerReferences=[{**owner, "controller": True}])
         env.start()
-        expected = ("False", "KubernetesAlreadyExists")
+        expected = ("Unknown", "KubernetesAlreadyExists")
         await env.eventually("refused", lambda: ready_condition(env, key) == expected)
         assert _data(env) == {"size": "1"}
         text = str(env.core.infra_machine(key)["status"])
