@@ -23,8 +23,11 @@ PROVIDER_ID = {"providerID": "tidal://of-another"}
 @pytest.fixture(scope="module")
 def repository(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a repository whose machines, pools and policy are installed."""
-    folder = tmp_path_factory.mktemp("ids") / "repository"
-    generated(Case("pools", EXAMPLES / "pools" / "provider.yaml"), folder)
+    source = tmp_path_factory.mktemp("ids") / "provider.yaml"
+    text = (EXAMPLES / "pools" / "provider.yaml").read_text()
+    source.write_text(f"{text}\ncredentials: TidalIdentity\n")
+    folder = source.parent / "repository"
+    generated(Case("pools-with-identities", source), folder)
     installed = [
         *_documents(folder, f"config/crd/bases/*_{CLUSTERS}.yaml"),
         *_documents(folder, "config/crd/bases/*_tidalmachines.yaml"),
@@ -96,12 +99,13 @@ def test_users_change_what_is_no_id(
     user.delete(machine)
 
 
-def test_users_cannot_write_or_remove_the_account(
-    repository: Path, user: KubeClient, manager: KubeClient
+@pytest.mark.parametrize("record", ["account", "identity", "sources"])
+def test_users_cannot_write_or_remove_a_record(
+    repository: Path, user: KubeClient, manager: KubeClient, record: str
 ) -> None:
     machine = _sample(repository, "tidal_machine")
-    machine["metadata"]["name"] = "billed"
-    name = f"{machine['apiVersion'].partition('/')[0]}/account"
+    machine["metadata"]["name"] = record
+    name = f"{machine['apiVersion'].partition('/')[0]}/{record}"
     user.create(machine)
     manager.patch(machine, {"metadata": {"annotations": {name: "first"}}})
     user.patch(machine, {"metadata": {"labels": {"team": "a"}}})
