@@ -36,14 +36,19 @@ _PAUSE_SECONDS = 0.1
 
 
 class NodeLab:
-    """The command in its own environment, with one lab and the folder of one provider."""
+    """The command in its own environment, with one lab and the folder of one provider.
 
-    def __init__(self, folder: Path, provider: str) -> None:
+    The managers of a lab without a node have ``variables`` in their environment.
+    """
+
+    def __init__(self, folder: Path, provider: str, **variables: str) -> None:
         self.provider = folder / provider
         self.name = provider
         self._keys = folder
         paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = environment(XDG_STATE_HOME=str(folder / "state"), PATH=paths)
+        self.environment = environment(
+            XDG_STATE_HOME=str(folder / "state"), PATH=paths, **variables
+        )
         self.folder = resolve_lab(find_labs_folder(self.environment), self.name)
 
     def run(self, *arguments: str, is_checked: bool = True) -> str:
