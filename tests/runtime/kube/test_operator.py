@@ -101,7 +101,7 @@ def test_a_clean_stop_hands_over_at_once(site: Site) -> None:
     assert not second.leads()
     first.stop()
     eventually(second.leads, timeout=60, what="sooner than the lease runs out")
-    assert first.exit_code() == 0
+    assert first.wait_exited() == 0
     fill(site, 3)
     site.converged(3)
     assert {identity for *_, identity in site.journal()} == {"second"}
@@ -130,7 +130,7 @@ def test_a_manager_that_has_lost_the_lease_stops(site: Site) -> None:
     fill(site, 3)
     site.converged(3)
     steal(site)
-    assert first.exit_code() == LOST
+    assert first.wait_exited() == LOST
     site.api.create(site.namespace, "late")
     steadily(lambda: _only(site, 3), seconds=0.5)
     lease = site.api.client.get(LEASES, "Lease", "widget-operator", site.namespace)
@@ -145,7 +145,7 @@ def test_a_leader_that_cannot_renew_stops_before_another_leads(
     eventually(first.leads, timeout=60)
     proxy.inject(Loss.SILENCE, lease_write)
     began = time.monotonic()
-    assert first.exit_code() == LOST
+    assert first.wait_exited() == LOST
     assert time.monotonic() - began < 60 - 5
 
 

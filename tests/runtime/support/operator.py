@@ -51,7 +51,7 @@ class Operator(Process):
             lines = response.read().decode().splitlines()
         return float(next(line.split()[-1] for line in lines if line.startswith(f"{name} ")))
 
-    def exit_code(self, timeout: float = 60) -> int:
+    def wait_exited(self, timeout: float = 60) -> int:
         """Wait until the process ends by itself, and return its exit code."""
         eventually(lambda: not self.running, timeout=timeout, what=f"{self.name} ends")
         assert self._child is not None
