@@ -20,10 +20,14 @@ def list_standalone_identities(component: Component) -> list[Resource]:
 
 
 def list_kinds_with_ids(component: Component) -> list[Resource]:
-    """Return the kinds that have an external id or account that only the manager may write."""
+    """Return the kinds that have an external id, account or identity recorded by the manager only.
+
+    These are the kinds with infrastructure of their own, and all others that use identities.
+    """
     found = [each for each in component.resources if each.role in _WITH_IDS]
     # A control plane that consists of Machines has no infrastructure of its own.
-    return found + [each for each in component.role(Role.CONTROL_PLANE) if each.bootstrap is None]
+    found += [each for each in component.role(Role.CONTROL_PLANE) if each.bootstrap is None]
+    return found + [each for each in list_identity_users(component) if each not in found]
 
 
 def list_identity_users(component: Component) -> list[Resource]:
