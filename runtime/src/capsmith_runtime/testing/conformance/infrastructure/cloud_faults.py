@@ -243,10 +243,10 @@ async def fails(env: TestEnvironment, find: Callable[[], JSON]) -> None:
         obj = find()
         status, reason = condition(obj, "Ready")
         assert reason != "InvalidResult"
-        is_failure = status != "True" and not reason.startswith("WaitingFor")
+        is_failure = status in ("False", "Unknown") and not reason.startswith("WaitingFor")
         return is_failure or not env.has_conditions(obj)
 
-    await env.eventually("Ready is not True", is_reported)
+    await env.eventually("Ready is False or Unknown", is_reported)
 
 
 async def works(env: InfrastructureEnvironment, key: NamespacedName) -> None:
