@@ -229,6 +229,25 @@ def private_identity(scenario: Scenario, namespaces: list[str]) -> tuple[JSON, J
     return secret, identity
 
 
+def infrastructure_check(scenario: Scenario, labels: Mapping[str, str]) -> JSON:
+    """Return a health check that replaces Machines one second after their infrastructure failed.
+
+    Their condition InfrastructureReady is False then.  It acts on the Machines with the labels, in
+    API version v1beta2 of core.
+    """
+    unhealthy = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 1}
+    return {
+        "apiVersion": scenario.core,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
+        "spec": {
+            "clusterName": scenario.name,
+            "selector": {"matchLabels": dict(labels)},
+            "checks": {"unhealthyMachineConditions": [unhealthy]},
+        },
+    }
+
+
 def provider_objects(client: KubeClient, crds: list[JSON]) -> list[str]:
     """Return all objects of the provider's kinds, as `Kind namespace/name`."""
     found = []

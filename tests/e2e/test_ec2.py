@@ -28,7 +28,13 @@ from tests.e2e.harness.moto import MotoCloud
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.releases import NEWEST
-from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
+from tests.e2e.scenario import (
+    Scenario,
+    condition,
+    infrastructure_check,
+    one_scenario,
+    wait_nothing_left,
+)
 from tests.e2e.stack import Combination, Site, Stack
 
 COMBINATION = Combination(NEWEST, "v1beta2", "ec2", f"{NEWEST}-ec2")
@@ -132,7 +138,9 @@ def _replace_terminated(scenario: Scenario, ec2: Ec2) -> None:
     ec2.cloud.terminate(server)
     eventually(lambda: _reported(scenario, server), what="the instance is missed")
     scenario.client.patch(_machine(scenario, server), {"metadata": {"labels": _CHECKED}})
-    scenario.client.apply(_health_check(scenario))
+    # Machines that come up have the condition too, for longer than this test waits: the check
+    # selects only the old one.
+    scenario.client.apply(infrastructure_check(scenario, _CHECKED))
     eventually(lambda: not _is_there(scenario, server), what="its machine is gone")
     scenario.wait_running(5)
 
@@ -155,24 +163,6 @@ def _is_there(scenario: Scenario, server: Server) -> bool:
 
 def _machine(scenario: Scenario, server: Server) -> JSON:
     return scenario.client.get(scenario.core, "Machine", server.name, scenario.namespace)
-
-
-def _health_check(scenario: Scenario) -> JSON:
-    """One that acts on the condition by which core knows that an instance ended.
-
-    Machines that come up have it too, for longer than this test waits: it selects only the old one.
-    """
-    unhealthy = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 1}
-    return {
-        "apiVersion": scenario.core,
-        "kind": "MachineHealthCheck",
-        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
-        "spec": {
-            "clusterName": scenario.name,
-            "selector": {"matchLabels": _CHECKED},
-            "checks": {"unhealthyMachineConditions": [unhealthy]},
-        },
-    }
 
 
 # tests/runtime/scenarios/infrastructure/test_source_identities.py has such chains, without core.

@@ -6,7 +6,7 @@ import pytest
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
-from tests.e2e.scenario import Scenario, condition, wait_nothing_left
+from tests.e2e.scenario import Scenario, condition, infrastructure_check, wait_nothing_left
 from tests.e2e.stack import Stack
 
 _QUIET_SECONDS = 3.0
@@ -23,7 +23,8 @@ def test_an_outage_replaces_no_machine(scenario: Scenario, stack: Stack) -> None
     scenario.create(scenario.render(control_planes=1, workers=2))
     machines = _uids(scenario.wait_running(3))
     journal = scenario.journal()
-    scenario.client.apply(_health_check(scenario))
+    labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
+    scenario.client.apply(infrastructure_check(scenario, labels))
     for faults in ("error=1", "refuse=1"):
         with report.phase(name, f"health check: {faults}"), stack.cloud.outage(faults):
             _touch(scenario)
@@ -72,18 +73,3 @@ def _touch(scenario: Scenario) -> None:
         count = int(infrastructure["metadata"].get("annotations", {}).get("example.com/touched", 0))
         annotations = {"example.com/touched": str(count + 1)}
         scenario.client.patch(infrastructure, {"metadata": {"annotations": annotations}})
-
-
-def _health_check(scenario: Scenario) -> JSON:
-    unhealthy = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 1}
-    labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
-    return {
-        "apiVersion": scenario.core,
-        "kind": "MachineHealthCheck",
-        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
-        "spec": {
-            "clusterName": scenario.name,
-            "selector": {"matchLabels": labels},
-            "checks": {"unhealthyMachineConditions": [unhealthy]},
-        },
-    }
