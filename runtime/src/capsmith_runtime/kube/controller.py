@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic
 
 from capsmith_runtime.errors import ConflictError, RetryAfterError, error_label
+from capsmith_runtime.kube.delayed_keys import K
 from capsmith_runtime.kube.executor import (
     StillRunningError,
     TracebackLimiter,
@@ -20,7 +21,7 @@ from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.kube.tracing import reconcile_span, record_result
-from capsmith_runtime.kube.workqueue import K, QueueClosed, WorkQueue
+from capsmith_runtime.kube.workqueue import QueueClosed, WorkQueue
 
 _log = get_logger("controller")
 _RESULTS: Final = ("success", "requeue_after", "requeue", "error")

@@ -7,17 +7,14 @@ any number of changes that arrive while a key waits cause only one reconcile.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import random
 from collections import OrderedDict, deque
-from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic
 
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.delayed_keys import DelayedKeys, K
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import Priority
-
-K = TypeVar("K", bound=Hashable)
 
 LOW_SHARE: Final = 5
 """One in this many keys taken has low priority, so that no such key starves."""
@@ -155,11 +152,8 @@ class WorkQueue(Generic[K]):
         # Keys to process again after their running reconcile.
         self._again: dict[K, Priority] = {}
         self._processing: dict[K, Priority] = {}
-        self._timers: dict[K, tuple[asyncio.TimerHandle, Priority]] = {}
+        self._delayed = DelayedKeys[K](self.add)
         self._failures: dict[K, int] = {}
-        # One for all timers: a copy of the worker's context would keep the reconcile's span, and
-        # whatever else is in its context, as long as the timer waits.
-        self._context = contextvars.Context()
         self._wake: deque[asyncio.Future[None]] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -206,16 +200,7 @@ class WorkQueue(Generic[K]):
             return
         if priority is None:
             priority = self.priority_of(key)
-        loop = asyncio.get_running_loop()
-        due = loop.time() + max(0.0, seconds)
-        if key in self._timers:
-            # One timer for each key: a wait that ends soon must not be replaced by a longer one,
-            # such as the sync period.
-            pending, other = self._timers[key]
-            pending.cancel()
-            due, priority = min(due, pending.when()), max(priority, other)
-        timer = loop.call_at(due, self._add_due, key, context=self._context)
-        self._timers[key] = timer, priority
+        self._delayed.put(key, seconds, priority)
 
     def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> float:
         """Add a failed key after exponential back-off with jitter, and return the delay in seconds.
@@ -262,8 +247,7 @@ class WorkQueue(Generic[K]):
         self._processing[key] = priority
         self._times.note_taken(key)
         self._idle.clear()
-        if key in self._timers:
-            self._timers.pop(key)[0].cancel()  # the new reconcile decides when to run again
+        self._delayed.discard(key)  # the new reconcile decides when to run again
         return key
 
     def done(self, key: K) -> None:
@@ -285,9 +269,7 @@ class WorkQueue(Generic[K]):
         Does not wait for running reconciles; see :meth:`drained`.
         """
         self._closed = True
-        for timer, _ in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._delayed.clear()
         self._ready.clear()
         self._again.clear()
         self._times.forget_waiting()
@@ -305,10 +287,6 @@ class WorkQueue(Generic[K]):
             return
         self._times.note_added(key)
         self._wake_one()
-
-    def _add_due(self, key: K) -> None:
-        _, priority = self._timers.pop(key)
-        self.add(key, priority)
 
     def _wake_one(self) -> None:
         while self._wake:
