@@ -118,6 +118,28 @@ def test_a_pool_in_deletion_decodes_only_machines_that_have_changed(
     assert set(repeated) == {0}
 
 
+def test_a_growing_pool_reads_only_machines_that_have_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each event of one machine took 10 ms with 1,000 machines."""
+    read: list[tuple[str, str]] = []
+    instance = MachinePoolMachinesController._instance
+
+    def record(controller: MachinePoolMachinesController, name: str, machine: JSON) -> Any:
+        read.append((name, machine["metadata"]["resourceVersion"]))
+        return instance(controller, name, machine)
+
+    async def scenario() -> None:
+        env.add_pool(30)
+        await env.settled(30)
+
+    env = environment()
+    monkeypatch.setattr(MachinePoolMachinesController, "_instance", record)
+    env.run(scenario)
+    assert len({name for name, _ in read}) == 30
+    assert len(read) == len(set(read))
+
+
 def test_a_growing_pool_is_reported_every_few_seconds() -> None:
     """A report has all machines: one for each few of them costs 1 GB for 5,000 machines."""
 

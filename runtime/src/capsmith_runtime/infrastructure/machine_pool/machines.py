@@ -6,6 +6,7 @@ Outdated machines are replaced one at a time, unless the author allows more.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolState,
 )
 from capsmith_runtime.infrastructure.prerequisites import find_core_blocker
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.author_step import AuthorStep
@@ -88,6 +89,8 @@ class MachinePoolMachinesController:
         self._expectations = self._machines_client.expectations
         self._settled: dict[NamespacedName, _Look] = {}
         """Inputs of each pool's last reconcile, if there was nothing to do."""
+        self._instances: dict[NamespacedName, dict[str, tuple[JSON, InstanceFacts]]] = {}
+        """The infrastructure machines of each pool, with what was last read from them."""
         self._runner = ReconcileRunner(
             kind,
             informer,
@@ -157,7 +160,11 @@ class MachinePoolMachinesController:
         members = self._lister.members(machines, patcher.obj, pool.version)
         alive = sum(not member.deleting for member in members)
         target = alive if desired is None else desired
+        # After a restart, all machines were read just now, which takes tens of milliseconds: let
+        # the event loop run before the next such step.
+        await asyncio.sleep(0)
         facts = self._facts(patcher.obj, machines, target)
+        await asyncio.sleep(0)
         state = _state(members, facts, target, requeue_after)
         left = self._status.seconds_to_next_write(patcher.obj, facts, state)
         if left > 0:
@@ -193,6 +200,7 @@ class MachinePoolMachinesController:
 
     def _forget(self, key: NamespacedName) -> Result:
         self._settled.pop(key, None)
+        self._instances.pop(key, None)
         self._expectations.forget(key)
         self._lister.forget(key)
         self._status.forget(key)
@@ -270,9 +278,7 @@ class MachinePoolMachinesController:
         return None
 
     def _facts(self, obj: JSON, machines: PoolMachines, desired: int) -> PoolFacts:
-        instances = [
-            self._instance(name, machine) for name, machine in machines.infra_machines.items()
-        ]
+        instances = self._read_instances(key_of(obj), machines)
         existing = [instance for instance in instances if instance.provider_id]
         # One machine that does not start must not hide the others: the pool is complete when all
         # infrastructure machines exist and at least one of them is provisioned.
@@ -283,6 +289,22 @@ class MachinePoolMachinesController:
             instances=existing,
             machine_kind=self.kind.machines.kind,
         )
+
+    def _read_instances(self, pool: NamespacedName, machines: PoolMachines) -> list[InstanceFacts]:
+        """Return what the pool's status shows of its machines.
+
+        Only machines that have changed since the last call are read again.
+        """
+        known = self._instances.get(pool, {})
+        found: dict[str, tuple[JSON, InstanceFacts]] = {}
+        for name, machine in machines.infra_machines.items():
+            entry = known.get(name)
+            # Compared by identity: a cache replaces an object that has changed.
+            if entry is None or entry[0] is not machine:
+                entry = machine, self._instance(name, machine)
+            found[name] = entry
+        self._instances[pool] = found
+        return [instance for _, instance in found.values()]
 
     def _instance(self, name: str, machine: JSON) -> InstanceFacts:
         addresses = [
