@@ -103,7 +103,13 @@ class Api(FakeApi):
 
     def __init__(self, metrics: Metrics, *, field_manager: str, limit: RequestLimit) -> None:
         super().__init__("v1beta2", PROVIDER.manifests)
-        self.tasks = [asyncio.create_task(self._add_machine())]
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def served_versions(self, group: str) -> tuple[str, ...]:
+        """Return what the fake serves; the manager's first request adds the machine."""
+        if not self.tasks:
+            self.tasks = [asyncio.create_task(self._add_machine())]
+        return await super().served_versions(group)
 
     async def update(self, resource: ResourceType, obj: JSON) -> JSON:
         if resource.kind == "Lease":

@@ -46,7 +46,7 @@ from capsmith_runtime.kube.state_dump import dump_on_signal
 from capsmith_runtime.kube.tracing import start_tracing, stop_tracing
 from capsmith_runtime.options import ExtraFlags, Options, parse
 from capsmith_runtime.reconcile.caches import WatchScope
-from capsmith_runtime.version import Build, read_build
+from capsmith_runtime.version import read_build
 
 _log = log.get_logger("manager")
 
@@ -98,10 +98,14 @@ def main(
     _log.info("starting", component=options.component, **build._asdict())
     if options.kubeconfig:
         os.environ["KUBECONFIG"] = options.kubeconfig
+    metrics = Metrics()
+    metrics.show_build(*build)
     # Before the caches are filled: the first full collections after that are the slow ones.
     GcPauseLimiter().start()
     try:
-        asyncio.run(_run_until_signal(component, options, build))
+        # Outside of the event loop, which the HTTP library's late imports would block.
+        client = _create_client(component, options, metrics)
+        asyncio.run(_run_until_signal(component, options, client, metrics))
     except ConfigError as error:
         _log.error("no cluster to connect to", error=str(error), hint=KUBECONFIG_HINT)
         return 1
@@ -122,18 +126,22 @@ def _set_feature_gates(
     set_feature_gates(options.feature_gates)
 
 
-async def _run_until_signal(component: Component, options: Options, build: Build) -> None:
-    stop, loop, metrics = asyncio.Event(), asyncio.get_running_loop(), Metrics()
-    metrics.show_build(*build)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_or_exit, stop)
-    dump_on_signal(loop)
-    start_tracing(component.label)
-    client = LightkubeClient(
+def _create_client(component: Component, options: Options, metrics: Metrics) -> LightkubeClient:
+    return LightkubeClient(
         metrics,
         field_manager=component.label,
         limit=RequestLimit(options.kube_api_qps, options.kube_api_burst),
     )
+
+
+async def _run_until_signal(
+    component: Component, options: Options, client: LightkubeClient, metrics: Metrics
+) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop_or_exit, stop)
+    dump_on_signal(loop)
+    start_tracing(component.label)
     code = 1
     try:
         checks = {"connection": lambda: client.is_trusted}

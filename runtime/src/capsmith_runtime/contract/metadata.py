@@ -10,12 +10,16 @@ from typing import Any, Final
 
 from capsmith_runtime.contract.model import Object
 
+# Nearly all objects are dictionaries, and a check for an abstract class takes ten times as long:
+# half of the time of the first lists.
+_MAPPINGS: Final = (dict, Mapping)
+
 
 def lookup(obj: Object, *path: str) -> Any:
     """Return the value at ``path``, or None if it does not exist."""
     value: Any = obj
     for step in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, _MAPPINGS):
             return None
         value = value.get(step)
     return value
@@ -30,7 +34,7 @@ def text(obj: Object, *path: str) -> str:
 def mapping(obj: Object, *path: str) -> Mapping[str, Any]:
     """Return the object at ``path``, or an empty mapping if there is none."""
     value = lookup(obj, *path)
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, _MAPPINGS) else {}
 
 
 def items(obj: Object, *path: str) -> list[Any]:

@@ -154,7 +154,7 @@ _FAILURES = (httpx2.HTTPError, httpx2.StreamError, OSError, ConfigError)
 
 
 class LightkubeClient:
-    """Implementation of `KubeClient`; create and use it on one event loop."""
+    """Implementation of `KubeClient`; use it on one event loop."""
 
     def __init__(
         self,
