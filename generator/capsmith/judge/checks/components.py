@@ -13,7 +13,7 @@ from typing import Any
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.kustomize import CLUSTER_SCOPED
-from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
+from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of
 from capsmith.manifests.permissions import (
     CONTAINERS,
     POD,
@@ -76,11 +76,12 @@ def check_objects_in_namespace(context: Context) -> Iterator[Violation]:
     """CC-35: All namespaced objects are in the components' namespace."""
     namespaces = context.bundle.of("Namespace")
     # With none or several, the right Namespace is unknown; other rules report that.
-    if len(namespaces) != 1:
+    if len(namespaces) != 1 or has_variable(namespaces[0].name):
         return
     for manifest in context.bundle.files(Artefact.COMPONENTS):
         found = text_of(manifest.document, "metadata", "namespace")
-        if manifest.kind not in CLUSTER_SCOPED and found and found != namespaces[0].name:
+        is_other = found and found != namespaces[0].name and not has_variable(found)
+        if manifest.kind not in CLUSTER_SCOPED and is_other:
             yield Violation(
                 manifest,
                 f"{manifest} is in namespace {found}; expected {namespaces[0].name}",
@@ -140,7 +141,7 @@ def check_provider_label_value(context: Context, params: LabelValue) -> Iterator
         value = manifest.mapping("metadata", "labels").get(params.label)
         # A wrong value is on every object of a release, and a finding for each would hide all
         # others.
-        if value is None or str(value) in reported:
+        if value is None or str(value) in reported or has_variable(str(value)):
             continue
         good = isinstance(value, str) and _LABEL_VALUE.fullmatch(value)
         if not good or not str(value).startswith(params.prefixes):
@@ -164,7 +165,8 @@ def check_images_canonical(context: Context) -> Iterator[Violation]:
             for number, container in enumerate(manifest.listing(*POD, key))
         ]
         for key, number, image in found:
-            if not _canonical(image):
+            # A user gives the rest of the name.
+            if not _canonical(image) and not has_variable(image):
                 yield Violation(
                     manifest,
                     f"{manifest}: image {image!r} is not canonical; "
@@ -223,7 +225,7 @@ def check_inject_ca_form(context: Context, params: Annotation) -> Iterator[Viola
         if value is None:
             continue
         parts = str(value).split("/")
-        if len(parts) != 2 or not all(parts):
+        if (len(parts) != 2 or not all(parts)) and not has_variable(str(value)):
             yield Violation(
                 manifest,
                 f"{manifest}: {params.annotation} is {value!r}; "
@@ -243,11 +245,11 @@ class Kinds:
 def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Violation]:
     """CC-31: Names of cluster-scoped objects start with the namespace, so clusterctl finds them."""
     namespaces = context.bundle.of("Namespace")
-    if len(namespaces) != 1:
+    if len(namespaces) != 1 or has_variable(namespaces[0].name):
         return
     prefix = f"{namespaces[0].name}-"
     for manifest in context.bundle.of(*params.kinds):
-        if not manifest.name.startswith(prefix):
+        if not manifest.name.startswith(prefix) and not has_variable(manifest.name):
             yield Violation(
                 manifest,
                 f"{manifest}: the name does not start with {prefix!r}",
@@ -352,7 +354,7 @@ def check_extension_config(context: Context) -> Iterator[Violation]:
                 path=("spec", "clientConfig"),
             )
         url = text_of(client, "url")
-        if url and not url.startswith("https://"):
+        if url and not url.startswith("https://") and not has_variable(url):
             yield Violation(
                 manifest,
                 f"{manifest}: {url!r} is not an https URL",
