@@ -120,6 +120,12 @@ _BY_PREFIX = {
 _PAIRED = frozenset({"MachinePool", "ControlPlane", "Cluster", "Machine", "Config", "Remediation"})
 """Suffixes that indicate a role in any other group if both kind and template exist."""
 _WITHOUT_TEMPLATE = "IPPool"
+_INFRASTRUCTURE = "infrastructure"
+_BY_FIELD = (
+    ("InfraMachinePool", "spec.providerIDList"),
+    ("InfraMachinePoolTemplate", "spec.template.spec.providerIDList"),
+)
+"""Fields of infrastructure that only kinds of one role have, such as a pool called WorkerGroup."""
 
 
 def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -> str:
@@ -256,7 +262,8 @@ class Crd:
 def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tuple[Crd, ...]:
     """Return the CRDs among ``manifests``.
 
-    ``roles`` maps kinds or CRD names to roles. A missing role is guessed from the kind.
+    ``roles`` maps kinds or CRD names to roles. A missing role is guessed from the kind, or from a
+    field that only one role has.
     """
     found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
     kinds = {
@@ -270,7 +277,11 @@ def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tupl
 
 def _guess(manifest: Manifest, kinds: set[tuple[str, str]]) -> str:
     group, scope = (text_of(manifest.document, "spec", key) for key in ("group", "scope"))
-    return guess_role(group, text_of(manifest.document, "spec", "names", "kind"), scope, kinds)
+    role = guess_role(group, text_of(manifest.document, "spec", "names", "kind"), scope, kinds)
+    if role or group.partition(".")[0] != _INFRASTRUCTURE:
+        return role
+    schemas = [version.schema for version in _versions(manifest.document)]
+    return next((role for role, path in _BY_FIELD if any(find_field(s, path) for s in schemas)), "")
 
 
 def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.manifests.crds import guess_role
+from capsmith.manifests.crds import guess_role, read_crds
+from capsmith.manifests.parse import Manifest
 
 CAPI = "cluster.x-k8s.io"
 
@@ -72,3 +73,30 @@ def test_pools_are_told_apart_by_their_scope() -> None:
     assert guess_role("ipam.example.com", "GlobalAcmeIPPool", "Cluster", set()) == "GlobalIPPool"
     assert guess_role("crd.projectcalico.org", "IPPool", "Cluster", set()) == ""
     assert guess_role("ipam.example.com", "AcmeIPPoolTemplate", "Namespaced", set()) == ""
+
+
+def read_role(group: str, kind: str, spec: dict[str, object]) -> str:
+    """Return the role of a CRD whose only version has ``spec``."""
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
+    document = {
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.lower()}s.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": f"{kind.lower()}s"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    (crd,) = read_crds((Manifest("crds.yaml", 1, document),), {})
+    return crd.role
+
+
+def test_pools_of_any_name_have_a_list_of_ids() -> None:
+    ids = {"providerIDList": {"type": "array", "items": {"type": "string"}}}
+    template = {"template": {"properties": {"spec": {"type": "object", "properties": ids}}}}
+    group = f"infrastructure.{CAPI}"
+    assert read_role(group, "AcmeWorkerPool", ids) == "InfraMachinePool"
+    assert read_role(group, "AcmeWorkerPoolTemplate", template) == "InfraMachinePoolTemplate"
+    assert read_role(group, "AcmeWorkerPool", {"size": {"type": "integer"}}) == ""
+    assert read_role(f"bootstrap.{CAPI}", "AcmeWorkerPool", ids) == ""
