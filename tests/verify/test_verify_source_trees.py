@@ -164,6 +164,56 @@ def test_kustomizations_beside_the_release_are_left_out(tmp_path: Path) -> None:
     assert "CoralWidget" not in run(str(tmp_path), "--advice").output
 
 
+def write_objects_beside(folder: Path) -> None:
+    """Write a CRD into a file of its own, and another one into a kustomization of its own."""
+    for name in ("tools", "extra"):
+        (folder / name).mkdir()
+        (folder / name / "install.yaml").write_text(yaml.safe_dump(crd(f"Coral{name.title()}")))
+    write(folder / "extra", {"resources": ["install.yaml"]})
+    (folder / "templates").mkdir()
+    sample = {"apiVersion": f"{GROUP}/v9", "kind": "CoralMachine", "metadata": {"name": "sample"}}
+    (folder / "templates" / "cluster-template.yaml").write_text(yaml.safe_dump(sample))
+
+
+@with_kustomize
+def test_objects_beside_the_release_are_left_out(tmp_path: Path) -> None:
+    """What the release's kustomization does not build is not installed, but templates are read."""
+    tree(tmp_path / "config")
+    write_objects_beside(tmp_path)
+    assert_only_the_release_is_judged(tmp_path)
+
+
+def test_objects_beside_the_release_are_left_out_without_kustomize(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    folder = tree(tmp_path / "config")
+    write(folder / "crd", {"resources": ["bases/coralmachines.yaml"]})
+    write_objects_beside(tmp_path)
+    assert_only_the_release_is_judged(tmp_path)
+
+
+def assert_only_the_release_is_judged(folder: Path) -> None:
+    (note,) = left_out(str(folder))
+    reason = "no kustomization called default builds this file; the same holds for 1 more"
+    assert note == f"{folder}/extra/install.yaml: {reason}"
+    output = run(str(folder), "--advice").output
+    assert "CoralTools" not in output
+    assert "CoralExtra" not in output
+    assert "CC-80" in [violation["id"] for violation in violations(str(folder))]
+
+
+def test_without_a_release_all_objects_are_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    write_objects_beside(tmp_path)
+    assert left_out(str(tmp_path)) == []
+    output = run(str(tmp_path), "--advice").output
+    assert "CoralTools" in output
+    assert "CoralExtra" in output
+
+
 def test_kustomizations_beside_the_release_may_need_kustomize(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,8 +147,8 @@ def _release(paths: Sequence[Path]) -> ReleaseFiles:
     """Return the release in ``paths``, with the kustomizations of source trees built."""
     files, left_out = _files(paths)
     release = read_release(files)
-    release.manifests, not_built = _build(files, release.manifests)
-    release.left_out = (*left_out, *not_built)
+    release.manifests, not_released = _build(files, release.manifests)
+    release.left_out = (*left_out, *not_released)
     return release
 
 

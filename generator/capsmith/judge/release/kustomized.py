@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.release import substitute
+from capsmith.manifests.bundle import Artefact, classify_manifest
 from capsmith.manifests.kustomize import Kustomizations, build
 from capsmith.manifests.parse import Manifest, mapping_of, read_substituted, text_of
 from capsmith.progress import track
@@ -36,8 +37,8 @@ class BuiltTree(NamedTuple):
     """The objects in a source tree after kustomize has built it."""
 
     manifests: tuple[Manifest, ...]
-    not_built: tuple[str, ...] = ()
-    """Notes on the kustomizations that were not built: each names the file and the reason."""
+    left_out: tuple[str, ...] = ()
+    """Notes on files and kustomizations that are left out: each names a file and the reason."""
 
 
 def build_with_kustomize(
@@ -49,7 +50,8 @@ def build_with_kustomize(
     are built only as parts of other kustomizations.
 
     If there is a folder ``default``, from which kubebuilder projects build the release, other
-    kustomizations may fail or build the same files differently: they are noted and left out. Raises
+    kustomizations may fail or build the same files differently: they are noted and left out.  So
+    are objects outside of the release, unless clusterctl reads their files by name. Raises
     UnreadableInput if any other build fails, or if two of them share files.
     """
     tree = Kustomizations(manifests)
@@ -57,13 +59,15 @@ def build_with_kustomize(
     roots, others = _split_roots(tree)
     for root in track("building kustomization", roots):
         builder.build(root)
+    released = tuple(builder.built)
     for root in track("looking at kustomization", others):
         builder.build_or_note(root)
     # A file of a kustomization that is not built is no part of the release, either.
     done = builder.done | builder.left_out
     rest = [each for each in manifests if each.file not in done and not tree.owns(each)]
-    notes = tuple(f"{file}: {reason}" for file, reason in builder.not_built.items())
-    return BuiltTree((*rest, *builder.built), notes)
+    beside = (*rest, *builder.built[len(released) :])
+    kept = _find_release_files(beside) if _has_release(tree) else beside
+    return BuiltTree((*kept, *released), _note(builder.not_built, beside, kept))
 
 
 def _split_roots(tree: Kustomizations) -> tuple[list[str], list[str]]:
@@ -133,8 +137,35 @@ def build_without_kustomize(manifests: Sequence[Manifest]) -> BuiltTree:
         except UnreadableInput as error:
             left_out.append(root)
             not_built[tree.all[root].file] = error.finding.message
-    notes = tuple(f"{file}: {reason}" for file, reason in not_built.items())
-    return BuiltTree(build(manifests, left_out), notes)
+    built = build(manifests, left_out)
+    beside = tuple(each for each in built if each.file not in done)
+    if not _has_release(tree):
+        return BuiltTree(built, _note(not_built))
+    kept = _find_release_files(beside)
+    released = (each for each in built if each.file in done)
+    return BuiltTree((*kept, *released), _note(not_built, beside, kept))
+
+
+def _has_release(tree: Kustomizations) -> bool:
+    """Return whether a kustomization in a folder ``default`` says what is released."""
+    return any(posixpath.basename(root) == _RELEASE for root in tree.roots())
+
+
+def _find_release_files(beside: Sequence[Manifest]) -> tuple[Manifest, ...]:
+    """Return the objects outside of the components that are in files that clusterctl reads."""
+    return tuple(each for each in beside if classify_manifest(each) is not Artefact.SOURCE)
+
+
+def _note(
+    not_built: Mapping[str, str], beside: Sequence[Manifest] = (), kept: Sequence[Manifest] = ()
+) -> tuple[str, ...]:
+    """Return the notes on what is left out."""
+    notes = [f"{file}: {reason}" for file, reason in not_built.items()]
+    dropped = sorted({each.file for each in beside} - {each.file for each in kept})
+    if dropped:
+        more = f"; the same holds for {len(dropped) - 1} more" if len(dropped) > 1 else ""
+        notes.append(f"{dropped[0]}: no kustomization called {_RELEASE} builds this file{more}")
+    return tuple(notes)
 
 
 def _require_simple(tree: Kustomizations, root: str) -> None:
