@@ -20,6 +20,7 @@ from capsmith_runtime.kube.executor import (
 )
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.requeue import DeferredError, Priority
+from capsmith_runtime.reconcile.idle_entries import IdleEntries
 from capsmith_runtime.reconcile.rate_limits import Rate, RateLimiter
 from capsmith_runtime.reconcile.results import describe_unexpected_result
 from capsmith_runtime.reconcile.session_tasks import ReadinessCheck, SessionWatch
@@ -408,18 +409,14 @@ class SharedSessions:
     def __init__(self, pool: SessionPool | None, rate: Rate) -> None:
         self.pool = pool
         self._rate = rate
-        self._limiters: dict[str, RateLimiter] = {}
+        self._limiters = IdleEntries[RateLimiter]()
 
     def limiter(self, identity: str) -> RateLimiter:
         """Return an identity's rate limiter, creating it if necessary.
 
         Limiters that have long been unused are dropped.
         """
-        if identity not in self._limiters:
-            for idle in [name for name, each in self._limiters.items() if each.is_idle]:
-                del self._limiters[idle]
-            self._limiters[identity] = RateLimiter(self._rate)
-        return self._limiters[identity]
+        return self._limiters.get(identity, lambda: RateLimiter(self._rate))
 
     @property
     def paused(self) -> int:

@@ -9,7 +9,6 @@ tenant whose calls hang is paused for a while.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final
 
@@ -17,6 +16,7 @@ from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError, Priority
+from capsmith_runtime.reconcile.idle_entries import IdleEntries
 from capsmith_runtime.reconcile.rate_limits import CallerLine
 
 _log = get_logger("hooks")
@@ -193,7 +193,7 @@ class TenantLimits:
 
     def __init__(self, executor: HandlerExecutor) -> None:
         self.executor = executor
-        self._tenants: OrderedDict[str, TenantCalls] = OrderedDict()
+        self._tenants = IdleEntries[TenantCalls]()
 
     @property
     def has_one_tenant(self) -> bool:
@@ -210,11 +210,5 @@ class TenantLimits:
         return sum(each.paused_until > now for each in self._tenants.values())
 
     def of(self, name: str) -> TenantCalls:
-        """Return a tenant's calls; a new tenant is added, after idle ones have been forgotten."""
-        tenant = self._tenants.get(name)
-        if tenant is None:
-            # Only for a new tenant, so that calls of known tenants do not pay for this scan.
-            for idle in [each.name for each in self._tenants.values() if each.is_idle]:
-                del self._tenants[idle]
-            tenant = self._tenants[name] = TenantCalls(name, self)
-        return tenant
+        """Return a tenant's calls; a new tenant is added, and idle ones are forgotten."""
+        return self._tenants.get(name, lambda: TenantCalls(name, self))
