@@ -36,6 +36,21 @@ async def test_list_in_pages(api: Api, proxy: FaultProxy, kubeconfig: Path, name
     assert all(obj["kind"] == "Widget" and obj["apiVersion"] for obj in found.informer.items())
 
 
+async def test_long_lists_are_compressed(
+    api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str
+) -> None:
+    """The API server sends the others in chunks of a few KiB; it compresses from 128 KiB on."""
+    for number in range(3):
+        await asyncio.to_thread(api.create, namespace, f"w-{number}", text="x" * 100_000)
+    async with following(kubeconfig, Selection(namespace)) as found:
+        await found.synced()
+        await eventually(lambda: any(request.watch for request in proxy.requests))
+
+        assert found.agrees_with(api.widgets(namespace))
+    encodings = {request.watch: request.headers["accept-encoding"] for request in proxy.requests}
+    assert encodings == {False: "gzip", True: "identity"}
+
+
 async def test_the_first_list_is_cached_in_batches(
     api: Api, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,7 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
     )
     headers = {
         "Accept": "application/json",
-        # Inside a cluster, compression costs more than it saves.
+        # Inside a cluster, compression costs more than it saves, except for long lists.
         "Accept-Encoding": "identity",
         "User-Agent": user_agent,
     }
