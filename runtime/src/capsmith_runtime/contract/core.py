@@ -109,6 +109,10 @@ class CoreReader(Protocol):
         """Return the Machine fields that providers use, read from the API object."""
         ...
 
+    def read_infrastructure(self, obj: Object) -> ObjectRef | None:
+        """Return a Cluster's or Machine's reference to its infrastructure, or None if not set."""
+        ...
+
 
 def read_cluster(
     obj: Object,

@@ -55,6 +55,10 @@ class CoreV1Beta2:
         """Return the Machine fields that providers use, read from the API object."""
         return read_machine(obj, infrastructure=_infrastructure(obj))
 
+    def read_infrastructure(self, obj: Object) -> ObjectRef | None:
+        """Return a Cluster's or Machine's reference to its infrastructure, or None if not set."""
+        return _infrastructure(obj)
+
 
 def _infrastructure(obj: Object) -> ObjectRef | None:
     return read_reference(metadata.mapping(obj, "spec", "infrastructureRef"))

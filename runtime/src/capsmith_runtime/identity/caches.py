@@ -104,6 +104,8 @@ class IdentityCaches:
 
     def find_keys(self, obj: JSON) -> Iterable[str]:
         """Yield the BY_IDENTITY index keys of the identities that an object names or has used."""
+        if not self.kinds:
+            return
         own = references.find_keys(self.kinds, references.read_reference(obj), obj)
         yield from dict.fromkeys(chain(own, self._find_used_keys(obj)))
 
@@ -112,6 +114,8 @@ class IdentityCaches:
 
         They are those that it names or has used, and their sources.
         """
+        if not self.kinds:
+            return
         yield from dict.fromkeys(chain(self.find_recorded_keys(obj), self._find_used_keys(obj)))
 
     def find_recorded_keys(self, obj: JSON) -> Iterable[str]:

@@ -75,9 +75,8 @@ class InfrastructureWatches:
         informer.add_handler(enqueue_object(queue), own_writes=False)
 
     def _enqueue_infra_machine(self, obj: JSON) -> None:
-        self._enqueue_reference(
-            metadata.namespace(obj), self._caches.core.reader.read_machine(obj).infrastructure
-        )
+        reference = self._caches.core.reader.read_infrastructure(obj)
+        self._enqueue_reference(metadata.namespace(obj), reference)
 
     def _enqueue_objects_of_cluster(self, change: Delta) -> None:
         """Enqueue a Cluster's infrastructure, and the machines that the change concerns.
@@ -86,12 +85,15 @@ class InfrastructureWatches:
         change, only machines that are waiting are enqueued, as they may need the annotation; the
         others see it at their next reconcile.
         """
-        read = self._caches.core.reader.read_cluster
-        old, new = (read(obj) if obj is not None else None for obj in (change.old, change.new))
+        reader = self._caches.core.reader
+        old, new = (
+            reader.read_cluster(obj) if obj is not None else None
+            for obj in (change.old, change.new)
+        )
         if old == new:
             return
         namespace = metadata.namespace(change.latest)
-        self._enqueue_reference(namespace, read(change.latest).infrastructure)
+        self._enqueue_reference(namespace, reader.read_infrastructure(change.latest))
         # Annotations alone concern only machines that are waiting, all other fields concern all
         # machines.
         concerns_all = (

@@ -226,7 +226,7 @@ class ResourceCaches:
         core = self._infrastructure.core
         if obj["kind"] != core.machines.resource.kind:
             return []
-        reference = core.reader.read_machine(obj).infrastructure
+        reference = core.reader.read_infrastructure(obj)
         informer = self._infrastructure.machines.get(reference.kind) if reference else None
         if reference is None or informer is None or informer.resource.group != reference.group:
             return []
