@@ -168,16 +168,17 @@ def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseEx
 
 
 def replace_file(target: Path, content: bytes) -> None:
-    """Write a file atomically, so that it always has either the old or the new content.
-
-    Concurrent calls must not have the same target, because they would share a temporary file.
-    """
-    # In the same folder, because a rename across file systems would be a copy.  Synced before the
-    # rename: otherwise the new name could refer to an empty file after a power failure.
-    temporary = target.with_name(name_temporary(target.name))
-    temporary.parent.mkdir(parents=True, exist_ok=True)
-    write_synced(temporary, content, 0o644)
-    os.replace(temporary, target)
+    """Write a file atomically, so that it always has either the old or the new content."""
+    # Synced before the rename: otherwise the new name could refer to an empty file after a power
+    # failure.
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _reserve_name(target)
+    try:
+        write_synced(temporary, content, 0o644)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def create_file(target: Path, content: bytes) -> None:
@@ -185,24 +186,28 @@ def create_file(target: Path, content: bytes) -> None:
 
     Raises FileExistsError if ``target`` exists.
     """
+    temporary = _reserve_name(target)
+    try:
+        write_synced(temporary, content, 0o644)
+        # A rename would replace a file that another process has created in the meantime; a link
+        # fails.
+        os.link(temporary, target)
+    finally:
+        temporary.unlink()
+
+
+def _reserve_name(target: Path) -> Path:
+    """Create an empty file beside ``target``, because a rename across file systems would be a copy.
+
+    No other process can guess or use its name, because the folder may be shared, such as /tmp, and
+    no file of the user has it.
+    """
     # Imported only if used, because most commands do not need it.
     import tempfile
 
-    # A name that no other process can guess or use, because the folder may be shared, such as /tmp.
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     os.close(descriptor)
-    try:
-        write_synced(Path(name), content, 0o644)
-        # A rename would replace a file that another process has created in the meantime; a link
-        # fails.
-        os.link(name, target)
-    finally:
-        os.unlink(name)
-
-
-def name_temporary(name: str) -> str:
-    """Return the name of the temporary file that :func:`replace_file` uses for a target."""
-    return name + ".new"
+    return Path(name)
 
 
 _AT_FDCWD = -100

@@ -35,15 +35,14 @@ from capsmith.safetext import RelativePath
 from capsmith.workspace.files import (
     digest_file,
     make_refusal,
-    name_temporary,
     read_permissions,
     remove_empty_parents,
     remove_unchanged,
-    replace_file,
     replace_unchanged,
     resolve_inside,
     resolve_without_symlinks,
     write_all,
+    write_synced,
 )
 
 
@@ -84,6 +83,8 @@ class Change:
 STATE_FOLDER = ".capsmith"
 _STAGE = f"{STATE_FOLDER}/stage"
 _PENDING = f"{STATE_FOLDER}/pending.json"
+_NOTED = f"{_PENDING}.new"
+"""The list while it is written: one name, so that the next run finds what a killed one left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ class Journal:
     def clear(self) -> None:
         """Remove staged files that do not belong to a pending change."""
         stage = self._discard_stage()
-        resolve_inside(self._folder, name_temporary(_PENDING)).unlink(missing_ok=True)
+        resolve_inside(self._folder, _NOTED).unlink(missing_ok=True)
         remove_empty_parents(self._folder, stage)
 
     def _discard_stage(self) -> Path:
@@ -310,7 +311,11 @@ class Journal:
                 raise _damaged(path)
 
     def _note(self, pending: _Pending) -> None:
-        replace_file(self._folder / _PENDING, json.dumps(asdict(pending)).encode())
+        written = self._folder / _NOTED
+        written.parent.mkdir(parents=True, exist_ok=True)
+        # Synced before the rename: otherwise the list could be empty after a power failure.
+        write_synced(written, json.dumps(asdict(pending)).encode(), 0o644)
+        os.replace(written, self._folder / _PENDING)
 
     def _load(self) -> _Pending:
         file = resolve_inside(self._folder, _PENDING)

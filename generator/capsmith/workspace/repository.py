@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -217,12 +218,14 @@ class Repository:
 
     def _build(self, writes: Mapping[str, Write]) -> None:
         # Next to the target and not in /tmp, because only a rename within a file system is atomic.
-        parent, prefix = self.folder.parent, f".{self.folder.name}.capsmith-"
+        parent, prefix = self.folder.parent, f".{self.folder.name}.capsmith-building-"
         parent.mkdir(parents=True, exist_ok=True)
+        # The whole name is compared: `.acme.capsmith-backup` beside `acme` is the author's.
+        own = re.compile(re.escape(prefix) + "[0-9]+")
         for entry in list(parent.iterdir()):
             # Left by a killed run.  A run that is still working there holds its folder.  The names
             # end in a process id, but testing that would be wrong after a reboot or in a container.
-            if entry.name.startswith(prefix) and entry.is_dir() and is_abandoned(entry):
+            if own.fullmatch(entry.name) and entry.is_dir() and is_abandoned(entry):
                 shutil.rmtree(entry, ignore_errors=True)
         building = parent / f"{prefix}{os.getpid()}"
         building.mkdir()

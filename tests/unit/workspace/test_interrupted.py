@@ -175,8 +175,36 @@ def test_a_strange_list_of_pending_changes_is_named(tmp_path: Path, text: str) -
 
 
 def test_what_a_killed_run_left_beside_a_new_folder_is_cleared_away(tmp_path: Path) -> None:
-    (tmp_path / ".repo.capsmith-1/a").mkdir(parents=True)
-    (tmp_path / ".repo.capsmith-2").mkdir()
-    with hold_folder(tmp_path / ".repo.capsmith-2"):
+    left, used = ".repo.capsmith-building-1", ".repo.capsmith-building-2"
+    (tmp_path / left / "a").mkdir(parents=True)
+    (tmp_path / used).mkdir()
+    with hold_folder(tmp_path / used):
         Repository(tmp_path / "repo").apply(change("new", "a"))
-        assert sorted(p.name for p in tmp_path.iterdir()) == [".repo.capsmith-2", "repo"]
+        assert sorted(p.name for p in tmp_path.iterdir()) == [used, "repo"]
+
+
+@pytest.mark.parametrize("suffix", ["backup", "1", "building", "building-", "building-1-copy"])
+def test_a_folder_of_the_author_with_a_similar_name_stays(tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / f".repo.capsmith-{suffix}"
+    folder.mkdir()
+    (folder / "notes").write_text("mine")
+    Repository(tmp_path / "repo").apply(change("new", "a"))
+    assert (folder / "notes").read_text() == "mine"
+
+
+def test_the_folder_that_a_killed_run_was_building_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+
+    def die(source: str) -> None:
+        names.append(Path(source).name)
+        raise Died
+
+    with monkeypatch.context() as patch:
+        before_each_move(patch, die)
+        with pytest.raises(Died):
+            Repository(tmp_path / "repo").apply(change("new", "a"))
+    (tmp_path / names[0] / "a").mkdir(parents=True)
+    Repository(tmp_path / "repo").apply(change("new", "a"))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["repo"]

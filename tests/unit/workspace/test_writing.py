@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.workspace.files import write_all
+from capsmith.workspace.files import replace_file, write_all
 from capsmith.workspace.repository import Repository
 from tests.unit.workspace.changing import before_each_move, change, contents
 
@@ -81,3 +81,19 @@ def test_nothing_refers_to_what_is_staged_until_it_is_on_the_disk(
     assert first.endswith("pending.json.new")
     assert all("/stage/new/" in event for event in rest)
     assert len(rest) == len(MANY)
+
+
+def test_replacing_a_file_leaves_all_other_files_as_they_are(tmp_path: Path) -> None:
+    target, other = tmp_path / "baseline.yaml", tmp_path / "baseline.yaml.new"
+    target.write_text("old")
+    other.write_text("mine")
+    replace_file(target, b"new")
+    assert contents(tmp_path) == {"baseline.yaml": "new", "baseline.yaml.new": "mine"}
+    assert target.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_temporary_file(tmp_path: Path) -> None:
+    (tmp_path / "baseline.yaml").mkdir()
+    with pytest.raises(IsADirectoryError):
+        replace_file(tmp_path / "baseline.yaml", b"new")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["baseline.yaml"]
