@@ -223,6 +223,14 @@ def test_in_place_an_overlay_is_no_foreign_file(tmp_path: Path) -> None:
     assert Provider(folder).update("--check").code == 0
 
 
+@pytest.mark.parametrize("target", ["docs/author-api.md", "docs/Author-API.md", "vendor"])
+def test_files_that_are_copied_as_they_are_cannot_be_added(overlaid: Provider, target: str) -> None:
+    overlaid.edit("company/manifest.yaml", "target: NOTICE", f"target: {target}")
+    said = run("update", str(overlaid.folder), "--format", "json")
+    (finding,) = (each for each in said.report["findings"] if each["severity"] == "error")
+    assert (said.code, finding["id"], finding["line"]) == (1, "overlay-target", 2)
+
+
 def test_errors_are_reported_with_their_lines_and_nothing_is_written(overlaid: Provider) -> None:
     overlaid.path("company/project/NOTICE.jinja").write_text("ok\n{{ nobody }}\n")
     overlaid.path("company/project/note.md.jinja").write_text("{% if %}\n")

@@ -34,7 +34,7 @@ from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.blueprint.render import RULES, Formatter, LiteralsAreSafe, UnsafeText, is_static, tidy
 from capsmith.errors import BlueprintError
 from capsmith.findings import Finding, Location
-from capsmith.output.runtime import Runtime
+from capsmith.output.runtime import FOLDER, Runtime, is_vendored
 from capsmith.output.topology import Topology
 from capsmith.provider.model import Component, Provider
 from capsmith.safetext import SafeText
@@ -147,16 +147,18 @@ _BROKEN = "Look up how capsmith's blueprint of the same path uses these names."
 
 
 def plan_rows(
-    overlay: Overlay, provider: Provider, runtime: Runtime, own: Iterable[PlannedFile]
+    overlay: Overlay, provider: Provider, runtime: Runtime, own: Iterable[str]
 ) -> tuple[list[PlannedFile], list[Finding]]:
-    """Return the files that the overlay's rows add to capsmith's ``own`` files, and findings.
+    """Return the files that the overlay's rows add to capsmith's, and findings.
+
+    ``own`` are the paths of all files that capsmith generates.
 
     All findings have the id ``overlay-target``.
     """
     files: list[PlannedFile] = []
     findings: list[Finding] = []
     # Compared in lower case, because some file systems treat two such paths as one file.
-    taken = {str(file.path).lower() for file in own}
+    taken = {path.lower() for path in own}
     for row in overlay.rows:
         try:
             for file in plan_entry(row.entry, provider, runtime):
@@ -173,6 +175,8 @@ def plan_rows(
 def _problem_of_target(path: str, overlay: Overlay, taken: set[str]) -> str:
     if _RESERVED.fullmatch(path):
         return "cannot be generated"
+    if is_vendored(path.lower()) or f"{FOLDER}/".startswith(f"{path.lower()}/"):
+        return "belongs to the runtime library"
     if overlay.named and f"{path}/".startswith(f"{overlay.named}/"):
         return "is inside the overlay"
     name = path.lower()

@@ -132,7 +132,9 @@ def build_overlaid(
     library = load_runtime_library()
     runtime = select_runtime(provider, library, legacy_imports)
     planned = plan_files(entries, provider, runtime)
-    added, found = plan_rows(overlay, provider, runtime, planned)
+    copies = _copies(provider, runtime)
+    own = [*(str(file.path) for file in planned), *(str(file.path) for file in copies)]
+    added, found = plan_rows(overlay, provider, runtime, own)
     # Only the overlay's blueprints pass through the sandbox. capsmith's own blueprints are trusted,
     # and their compiled form is cached.
     replaced = {file.path for file in planned if PROJECT + file.entry.source in overlay.sources}
@@ -149,7 +151,7 @@ def build_overlaid(
         [
             *render(rest, sources, cache, __version__),
             *rendered,
-            *_copies(provider, runtime),
+            *copies,
             *build_vendored_files(runtime, library),
         ]
     )

@@ -272,12 +272,15 @@ def _api_versions(spec: ProviderSpec) -> tuple[DraftVersion, ...]:
 
 def _kubectl_names(spec: ProviderSpec, identities: Iterable[DraftIdentity]) -> frozenset[str]:
     kinds = [identity.kind for identity in identities]
+    plurals = []
     for _, kind, described in spec.kinds():
         kinds.append(kind)
+        if described.plural is not None:
+            plurals.append(described.plural)
         if has_template(described):
             kinds.append(f"{kind}Template")
     lower = [kind.lower() for kind in kinds]
-    return frozenset({*lower, *map(pluralise, lower)})
+    return frozenset({*lower, *map(pluralise, lower), *plurals})
 
 
 def _kinds(

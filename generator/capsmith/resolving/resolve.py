@@ -23,7 +23,9 @@ from capsmith.resolving.checks.fields import check_columns, check_fields
 from capsmith.resolving.checks.instances import check_instance_status
 from capsmith.resolving.checks.kinds import (
     check_clashes,
+    check_crd_names,
     check_features,
+    check_files,
     check_kind_names,
     check_scope,
     check_short_names,
@@ -100,6 +102,8 @@ def _check_draft(draft: Draft, contracts: Mapping[str, Contract], top: PathRepor
     for section in SECTION_TYPES:
         check_variables(top.at(section), top.document.data.get(section))
     check_clashes(draft, top)
+    check_crd_names(draft, top)
+    check_files(draft, top)
     check_short_names(draft, top)
     check_kind_names(draft, top)
     check_templates(draft, followed_first, top)

@@ -143,6 +143,10 @@ def test_a_hostile_manifest_costs_little(text: str, id: str) -> None:
         ("Provider.yaml", "cannot be generated"),
         ("over/project/mine.jinja", "is inside the overlay"),
         ("over", "is inside the overlay"),
+        ("vendor/capsmith_runtime/mine.py", "belongs to the runtime library"),
+        ("Vendor/capsmith_runtime.json", "belongs to the runtime library"),
+        ("vendor/capsmith_runtime", "belongs to the runtime library"),
+        ("Vendor", "belongs to the runtime library"),
         ("Makefile", "is already generated"),
         ("makefile", "is already generated"),
         ("Makefile/x", "would be both a file and a folder"),
@@ -154,15 +158,7 @@ def test_where_nothing_may_be_written(target: str, said: str, provider: Provider
     made, found = manifest(f"- {{source: mine.jinja, target: {target}}}")
     assert found == ()
     assert made is not None
-    own = [
-        file
-        for name in ("Makefile", "config/crd/a.yaml")
-        for file in plan_entry(
-            BlueprintEntry("o.jinja", name, BlueprintScope.PROVIDER, (), Owner.GENERATED, False),
-            provider,
-            RUNTIME,
-        )
-    ]
+    own = ["Makefile", "config/crd/a.yaml"]
     _, (finding,) = plan_rows(made, provider, RUNTIME, own)
     assert (finding.id, str(finding.location)) == ("overlay-target", "over/manifest.yaml:2:3")
     assert said in finding.message

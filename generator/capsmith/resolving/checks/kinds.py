@@ -111,6 +111,15 @@ _CORE_SHORT_NAMES = """
 _LONGEST_SUFFIX = "TemplateList"
 
 
+_FILES_OF_SAMPLES: Mapping[str, str] = {
+    "kustomization": "config/samples/kustomization.yaml",
+    # clusterctl's own file has this name, in whatever folder.
+    "metadata": "config/samples/metadata.yaml",
+}
+_FILES_OF_TESTS: Mapping[str, str] = {"conformance": "tests/test_conformance.py"}
+"""Files beside those of kinds, by the name of the module that a kind with the same file has."""
+
+
 def _named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
     """Yield the kinds that the author names, each with its path in provider.yaml."""
     for kind in draft.kinds:
@@ -187,6 +196,73 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
                 message = f"{quote(kind)} is already a kind of {former[0]}"
                 reporter.add_error_at_key("kind-clash", message, "Choose another name.")
                 break
+
+
+def check_crd_names(draft: Draft, top: PathReporter) -> None:
+    """Report ``kind-clash`` for a `plural` that another kind of the API group has as a name."""
+    taken: dict[tuple[str, str], str] = {}
+    for identity in draft.identities:
+        group = draft.groups[find_identity_section(draft)]
+        _take_names(taken, group, identity.kind, pluralise(identity.kind.lower()))
+    for kind in draft.kinds:
+        if kind.spec.plural is None:
+            _take_names(taken, kind.group, kind.name, kind.plural)
+        if kind.has_template:
+            template = f"{kind.name}Template"
+            _take_names(taken, kind.group, template, pluralise(template.lower()))
+    for kind in draft.kinds:
+        if kind.spec.plural is None:
+            continue
+        other = taken.get((kind.group, kind.plural), kind.name)
+        _take_names(taken, kind.group, kind.name, kind.plural)
+        if other != kind.name:
+            message = f"{quote(other)} is already named {quote(kind.plural)} in {kind.group}"
+            here = top.at(kind.section, kind.name)
+            here.add_error("kind-clash", message, "Choose another plural.", "plural")
+
+
+def _take_names(taken: dict[tuple[str, str], str], group: str, kind: str, plural: str) -> None:
+    for name in (kind.lower(), plural):
+        taken.setdefault((group, name), kind)
+
+
+def check_files(draft: Draft, top: PathReporter) -> None:
+    """Report kinds whose generated files would have the names of other files.
+
+    Ids: ``kind-reserved`` and ``kind-clash``.
+    """
+    words = draft.spec.words or ()
+    taken = dict(_FILES_OF_SAMPLES)
+    for identity in draft.identities:
+        _check_file(identity.kind, words, taken, top.at(*identity.kind_path))
+    taken |= _FILES_OF_TESTS
+    if draft.spec.sdk is not None:
+        taken["client"] = "tests/test_client.py"
+    if draft.spec.runtime_extension is not None:
+        taken["extension"] = "tests/test_extension.py"
+    webhooks = {
+        f"{name_module(kind.name, words)}_webhook": kind.name
+        for kind in draft.kinds
+        if kind.webhooks is not None
+    }
+    for kind in draft.kinds:
+        reporter = top.at(kind.section, kind.name)
+        _check_file(kind.name, words, taken, reporter)
+        module = name_module(kind.name, words)
+        if module in webhooks:
+            message = f"the webhooks of {quote(webhooks[module])} have `tests/test_{module}.py`"
+            hint = "Choose names that differ more."
+            reporter.add_error_at_key("kind-clash", message, hint)
+
+
+def _check_file(
+    kind: str, words: Sequence[str], taken: Mapping[str, str], reporter: PathReporter
+) -> None:
+    path = taken.get(name_module(kind, words))
+    if path is not None:
+        message = f"a file of {quote(kind)} would be {quote(path)}, which has another meaning"
+        hint = f"Add a prefix, such as {quote('Acme' + kind)}."
+        reporter.add_error_at_key("kind-reserved", message, hint)
 
 
 def check_short_names(draft: Draft, top: PathReporter) -> None:
