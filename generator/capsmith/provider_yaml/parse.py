@@ -23,6 +23,7 @@ from capsmith.provider_yaml.forms import (
     Validation,
 )
 from capsmith.provider_yaml.model import ProviderSpec
+from capsmith.provider_yaml.nulls import check_nulls
 from capsmith.provider_yaml.structural import check_structure
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import Document, parse_document
@@ -112,7 +113,7 @@ def validate_document(document: Document) -> Parsed:
     except ValidationError as error:
         translated = (translate(part, document) for part in error.errors(include_url=False))
         return Parsed(document, None, tuple(finding for finding in translated if finding))
-    findings = tuple(check_structure(spec, document))
+    findings = (*check_nulls(spec, document), *check_structure(spec, document))
     return Parsed(document, None if has_errors(findings) else spec, findings)
 
 
@@ -154,7 +155,7 @@ def translate(error: ErrorDetails, document: Document) -> Finding | None:
 def _unknown(path: Path, document: Document) -> Finding:
     key = str(path[-1])
     hint = (
-        _suggest_quotes(path, document)
+        document.suggest_quotes(path)
         or _NOT_STRUCTURAL.get(key)
         or suggest(key, _known_keys(path[:-1]))
     )
@@ -164,28 +165,6 @@ def _unknown(path: Path, document: Document) -> Finding:
         document.key(path),
         hint=hint,
     )
-
-
-def _suggest_quotes(path: Path, document: Document) -> str:
-    """Return a hint if the key at ``path`` looks like a part of the text before it, else nothing.
-
-    In braces, a comma ends a text without quotes; what follows becomes a key without a colon, or
-    one with spaces.
-    """
-    parent = path[:-1]
-    if not document.is_flow_mapping(parent):
-        return ""
-    if " " not in str(path[-1]) and not document.is_bare_key(path):
-        return ""
-    keys = list(_at(document.data, parent))
-    for key in reversed(keys[: keys.index(path[-1])]):
-        before = (*parent, key)
-        if document.is_bare_key(before):
-            continue
-        if document.raw(before) and isinstance(_at(document.data, before), str):
-            return f"Quote the text of {quote(key)}: in braces, a comma outside of quotes ends it."
-        break
-    return ""
 
 
 def _missing(path: Path, document: Document) -> Finding:

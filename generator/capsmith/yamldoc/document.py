@@ -16,6 +16,7 @@ import yaml
 
 from capsmith.findings import Finding, Location, Severity
 from capsmith.yamldoc.compose import Composer, Mark, Path, Rejected
+from capsmith.yamldoc.quote import quote
 
 Position = tuple[int, int]
 """Line and column (1-based)."""
@@ -123,6 +124,32 @@ class Document(NamedTuple):
         if mark.key[0] == mark.value[0]:
             written = written[: mark.value[1] - mark.key[1]]
         return not written.rstrip().endswith(":")
+
+    def suggest_quotes(self, path: Path) -> str:
+        """Return a hint if the key at ``path`` looks like a part of the text before it, else "".
+
+        In braces, a comma ends a text without quotes; what follows becomes a key without a colon,
+        or one with spaces.
+        """
+        parent = path[:-1]
+        if not self.is_flow_mapping(parent):
+            return ""
+        if " " not in str(path[-1]) and not self.is_bare_key(path):
+            return ""
+        siblings: Any = self.data
+        for step in parent:
+            siblings = siblings[step]
+        keys = list(siblings)
+        for key in reversed(keys[: keys.index(path[-1])]):
+            before = (*parent, key)
+            if self.is_bare_key(before):
+                continue
+            if self.raw(before) and isinstance(siblings[key], str):
+                return (
+                    f"Quote the text of {quote(key)}: in braces, a comma outside of quotes ends it."
+                )
+            break
+        return ""
 
     def _line(self, position: Position) -> str:
         """Return the source from ``position`` to the end of its line."""

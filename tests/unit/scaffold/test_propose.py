@@ -127,7 +127,7 @@ def test_proposal_is_valid(answers: dict[str, str], config: Path) -> None:
 def test_every_key_that_is_shown_is_valid(config: Path) -> None:
     """What stands behind a comment sign would work without it."""
     text = _new(config, credentials="no").text
-    shown = re.sub(r"(?m)^( *)# (?=[a-zA-Z]+: |[a-zA-Z]+:$|  - \{)", r"\1", text)
+    shown = re.sub(r"(?m)^( *)# (?=[a-zA-Z]+: |[a-zA-Z]+:$|  - \{|  [a-z]+: \{)", r"\1", text)
 
     parsed = parse(shown, "provider.yaml")
 
