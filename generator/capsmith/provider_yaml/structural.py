@@ -301,7 +301,6 @@ def _name(described: NameLimits, reporter: PathReporter) -> None:
 
 
 def _template(described: TemplateSpec, reporter: PathReporter) -> None:
-    _fields(described.status, reporter.at("status"))
     if described.object_name is not None:
         _name(described.object_name, reporter.at("objectName"))
     versions = described.versions or {}
@@ -311,6 +310,9 @@ def _template(described: TemplateSpec, reporter: PathReporter) -> None:
     ):
         written = versions[version] if version else described
         _fields(written.spec, here.at("spec"))
+        _fields(written.status, here.at("status"))
+        for part, fields in (written.part_fields or {}).items():
+            _fields(fields, here.at("partFields", part))
         _contract_fields(written.contract_fields, here.at("contractFields"))
         if written.metadata is not None:
             _field(written.metadata, here.at("metadata"))

@@ -46,6 +46,7 @@ from capsmith.resolving.checks.sections import (
 )
 from capsmith.resolving.checks.versions import (
     check_kind_versions,
+    check_template_versions,
     check_version_fields,
     check_versions,
 )
@@ -131,6 +132,7 @@ def _check_kind(
     check_columns(kind.spec, followed_first, reporter)
     check_kind_versions(draft, kind, reporter)
     check_version_fields(draft, kind, followed_first, reporter)
+    check_template_versions(draft, kind, reporter)
     check_watches(kind, draft, reporter)
 
 

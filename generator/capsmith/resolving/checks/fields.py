@@ -4,7 +4,7 @@ other."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from capsmith.contract.model import Contract
@@ -21,7 +21,7 @@ from capsmith.yamldoc.quote import quote, suggest
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.forms import FieldLike
-    from capsmith.provider_yaml.model import KindSpec
+    from capsmith.provider_yaml.model import KindSpec, PrinterColumnSpec
 
 _LEGACY_STATUS = {
     "v1beta2": (
@@ -235,8 +235,21 @@ def check_columns(described: KindSpec, contracts: list[Contract], reporter: Path
 
     Ids: ``column-path``, ``column-path-unknown`` and ``spec-repeated``.
     """
-    seen: set[str] = set()
+    check_column_forms(described.printer_columns, reporter)
     for index, column in enumerate(described.printer_columns or ()):
+        first = _FIRST.match(column.json_path)
+        if first and _PATH.fullmatch(column.json_path):
+            here = reporter.at("printerColumns", index)
+            _check_column(first[1], first[2], described, contracts, here)
+
+
+def check_column_forms(columns: Sequence[PrinterColumnSpec] | None, reporter: PathReporter) -> None:
+    """Report printer columns that the API server rejects, or that have the same name.
+
+    Ids: ``column-path`` and ``spec-repeated``.
+    """
+    seen: set[str] = set()
+    for index, column in enumerate(columns or ()):
         here = reporter.at("printerColumns", index)
         if column.name in seen:
             message = f"duplicate column {quote(column.name)}"
@@ -248,8 +261,6 @@ def check_columns(described: KindSpec, contracts: list[Contract], reporter: Path
                 'Write a path such as .spec.size or .status.conditions[?(@.type=="Ready")].status.'
             )
             here.add_error("column-path", message, hint, "jsonPath")
-        elif first := _FIRST.match(column.json_path):
-            _check_column(first[1], first[2], described, contracts, here)
 
 
 def _check_column(

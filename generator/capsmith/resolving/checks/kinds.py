@@ -17,7 +17,7 @@ from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.naming import name_module, pluralise
 from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.resolving.checks.contract_fields import check_template_fields
-from capsmith.resolving.checks.fields import check_own_fields
+from capsmith.resolving.checks.fields import check_column_forms, check_own_fields
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import PathReporter
@@ -76,6 +76,9 @@ def _check_template(kind: DraftKind, contracts: Iterable[Contract], reporter: Pa
         check_own_fields(template.status or {}, reserved, here.at("status"))
         for version, own in (template.versions or {}).items():
             check_own_fields(own.status or {}, reserved, here.at("versions", version, "status"))
+        check_column_forms(template.printer_columns, here)
+        for version, own in (template.versions or {}).items():
+            check_column_forms(own.printer_columns, here.at("versions", version))
         _check_part_fields(template, reporter.at("template"))
         check_template_fields(kind, contracts, template, reporter.at("template"))
 

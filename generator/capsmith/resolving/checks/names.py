@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from capsmith.output.clusterctl import Hosting, identify_hosting
 from capsmith.provider.draft import Draft
-from capsmith.provider.sections import SectionType
+from capsmith.provider.sections import SECTION_TYPES, SectionType
 from capsmith.safetext import DnsLabel, ImageName
 from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote
@@ -46,7 +46,12 @@ def check_names(draft: Draft, top: PathReporter) -> None:
     _check_image(draft, top)
     for section in draft.sections:
         if section.group:
-            _check_group(draft, section, top)
+            group = draft.groups[section.section]
+            _check_group(group, section, top.at("groups", section.section))
+    for kind in draft.kinds:
+        if kind.spec.group is not None:
+            reporter = top.at(kind.section, kind.name, "group")
+            _check_group(kind.spec.group, SECTION_TYPES[kind.section], reporter)
     for main, *_ in draft.components:
         _check_namespace(draft, main, top)
     _check_unused(draft, top)
@@ -161,9 +166,7 @@ def _check_image(draft: Draft, top: PathReporter) -> None:
         top.add_error("CC-27", message, hint, where)
 
 
-def _check_group(draft: Draft, section: SectionType, top: PathReporter) -> None:
-    group = draft.groups[section.section]
-    reporter = top.at("groups", section.section)
+def _check_group(group: str, section: SectionType, reporter: PathReporter) -> None:
     if "." not in group:
         message = "the API group of custom resources must contain a dot"
         reporter.add_error(

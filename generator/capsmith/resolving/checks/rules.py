@@ -136,7 +136,8 @@ _RULES = "x-kubernetes-validations"
 def check_part_limits(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
     """Report limits on a spec or status that the manager itself would violate when it writes.
 
-    Ids: ``part-limits-required``, ``part-limits-zero``, ``schema-bounds`` and the ids of rules.
+    Ids: ``part-limits-required``, ``part-limits-zero``, ``schema-bounds``, ``schema-default`` and
+    the ids of rules.
     """
     resources = {str(resource.kind): resource for resource in provider.resources}
     for section, kind, described in spec.kinds():
@@ -177,6 +178,8 @@ def _check_limits(
         for step in part.split("."):
             found = found.get("properties", {}).get(step, {})
         check_limits(found, here)
+        if "default" in written.model_fields_set:
+            _check_default(written.default, found, here)
         check_expressions(list(enumerate(written.validations or ())), found, here.at(_RULES))
         if written.required is not None and part != _STATUS:
             message = f"the required fields of {quote(part)} are marked on the fields themselves"
@@ -186,6 +189,14 @@ def _check_limits(
         elif written.required is not None:
             for index, name in enumerate(written.required):
                 _check_required(name, found.get("properties", {}), here.at("required", index))
+
+
+def _check_default(value: Any, schema: Mapping[str, Any], reporter: PathReporter) -> None:
+    for path, why in find_value_errors(value, schema):
+        hint = "Write a value that the part itself allows."
+        reporter.add_error(
+            "schema-default", f"the default is invalid: {why}", hint, "default", *path
+        )
 
 
 def _check_sample(

@@ -229,15 +229,7 @@ def check_version_fields(
     versions = {version.name: version for version in (*draft.api_versions, *kind.versions)}
     for name, written in (kind.spec.versions or {}).items():
         here = reporter.at("versions", name)
-        if name not in versions:
-            message = f"{quote(name)} is not an API version of this provider"
-            hint = suggest(name, versions) or "Declare it in `apiVersions`."
-            here.add_error_at_key("version-fields-unknown", message, hint)
-            continue
-        if versions[name].storage:
-            message = f"{quote(name)} is the storage version, which has the fields of the kind"
-            hint = "Declare its fields in `spec` and `status` of the kind itself, not here."
-            here.add_error_at_key("version-fields-stored", message, hint)
+        if not _has_own_fields(name, versions, "kind", here):
             continue
         own = {"spec": written.spec, "status": written.status}
         check_fields(draft, kind, kind.spec.model_copy(update=own), contracts, here)
@@ -245,6 +237,41 @@ def check_version_fields(
         columns = {"printer_columns": written.printer_columns}
         check_columns(kind.spec.model_copy(update=merged | columns), contracts, here)
         _check_required(kind, name, written, reporter)
+
+
+def check_template_versions(draft: Draft, kind: DraftKind, reporter: PathReporter) -> None:
+    """Report settings under a template's ``versions`` that no version of it would have.
+
+    Ids: ``version-fields-unknown``, ``version-fields-stored`` and ``kind-version-unknown``.
+    """
+    template = kind.spec.template
+    if not isinstance(template, TemplateSpec):
+        return
+    there = {version.name for version in kind.template_versions}
+    versions = {each.name: each for each in (*draft.api_versions, *kind.template_versions)}
+    for name in template.versions or {}:
+        here = reporter.at("template", "versions", name)
+        if _has_own_fields(name, versions, "template", here) and name not in there:
+            message = f"the template of {quote(kind.name)} is not in {quote(name)}"
+            hint = "Remove these settings, or add the version to `apiVersions` of the template."
+            here.add_error_at_key("kind-version-unknown", message, hint)
+
+
+def _has_own_fields(
+    name: str, versions: Mapping[str, DraftVersion], owner: str, reporter: PathReporter
+) -> bool:
+    """Return whether a version may have settings of its own, and report if not."""
+    if name not in versions:
+        message = f"{quote(name)} is not an API version of this provider"
+        hint = suggest(name, versions) or "Declare it in `apiVersions`."
+        reporter.add_error_at_key("version-fields-unknown", message, hint)
+        return False
+    if versions[name].storage:
+        message = f"{quote(name)} is the storage version, which has the fields of the {owner}"
+        hint = f"Declare its fields in `spec` and `status` of the {owner} itself, not here."
+        reporter.add_error_at_key("version-fields-stored", message, hint)
+        return False
+    return True
 
 
 def _check_required(
