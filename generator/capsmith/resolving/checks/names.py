@@ -224,8 +224,7 @@ def _check_lists(draft: Draft, top: PathReporter) -> None:
         ("dependencies", draft.spec.dependencies),
         ("devDependencies", draft.spec.dev_dependencies),
     ):
-        names = [re.split(r"[^A-Za-z0-9._-]", each)[0].lower() for each in requirements or ()]
-        check_repeats(names, top.at(key))
+        _check_requirements(requirements or (), top.at(key))
     if "topology" in draft.flavors and not draft.cluster_classes:
         message = "the flavor `topology` requires a ClusterClass, but there is none"
         hint = "Add a name, or remove the flavor: `flavors: []`."
@@ -237,6 +236,26 @@ def _check_lists(draft: Draft, top: PathReporter) -> None:
         for part, values in (("apiGroups", rule.api_groups), ("verbs", rule.verbs)):
             _check_wildcard(values, top.at("rbac", index, part))
         _check_wildcard(rule.resources, top.at("rbac", index, "resources"))
+
+
+def _check_requirements(requirements: Sequence[str], reporter: PathReporter) -> None:
+    """Report requirements that pip cannot read, and distributions that are listed twice."""
+    if not requirements:
+        return
+    # Imported here, because many providers have no requirements of their own.
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    names = []
+    for index, text in enumerate(requirements):
+        try:
+            names.append(str(canonicalize_name(Requirement(text).name)))
+        except InvalidRequirement:
+            message = f"pip cannot read {quote(text)}"
+            hint = "Write versions such as >=2,<3 or ==2.*, and markers such as os_name == 'posix'."
+            reporter.add_error("dependency", message, hint, index)
+            names.append(text)
+    check_repeats(names, reporter)
 
 
 def _check_wildcard(values: Sequence[str], reporter: PathReporter) -> None:
