@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from capsmith.printable import quote_python, replace_unprintable
 from capsmith.safetext import SafeText
 
 
@@ -75,7 +76,7 @@ def py_literal(value: Any) -> SafeText:
     mappings, lists, tuples and frozensets.
     """
     if isinstance(value, str):
-        return SafeText(repr(str(value)))
+        return SafeText(quote_python(value))
     if value is None or isinstance(value, bool | int | float):
         return SafeText(repr(value))
     if isinstance(value, Mapping):
@@ -122,7 +123,7 @@ _DOCSTRING = 94
 
 def one_line(text: str) -> str:
     """Return ``text`` on one line. Control characters and runs of blanks become a single space."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return " ".join(replace_unprintable(text, " ").split())
 
 
 def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:

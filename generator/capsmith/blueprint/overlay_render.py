@@ -36,6 +36,7 @@ from capsmith.errors import BlueprintError
 from capsmith.findings import Finding, Location
 from capsmith.output.runtime import FOLDER, Runtime, is_vendored
 from capsmith.output.topology import Topology
+from capsmith.printable import replace_unprintable
 from capsmith.provider.model import Component, Provider
 from capsmith.safetext import SafeText
 from capsmith.tree import GeneratedFile
@@ -313,6 +314,5 @@ def _prints(node: nodes.Output) -> bool:
 
 
 def _short(message: str) -> str:
-    line = " ".join(message.split())
-    line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+    line = replace_unprintable(" ".join(message.split()), "\N{REPLACEMENT CHARACTER}")
     return line if len(line) <= 300 else line[:297] + "..."

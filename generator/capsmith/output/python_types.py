@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from capsmith.printable import quote_python, replace_unprintable
 from capsmith.provider import naming
 from capsmith.provider.model import Component, Field, Provider, Resource, Schema
 from capsmith.provider.versions import PartChanges, VersionChanges, compare_versions
@@ -154,7 +155,7 @@ class ClassBuilder:
             inner = annotation.removeprefix("Mapping[str, ").removesuffix("]")
             values = schema.get("additionalProperties")
             below = values if isinstance(values, Mapping) else {}
-            pairs = (f"{key!r}: {self._expression(below, inner, v)}" for key, v in value.items())
+            pairs = (f"{_literal(k)}: {self._expression(below, inner, value[k])}" for k in value)
             return "{" + ", ".join(pairs) + "}"
         return _literal(value)
 
@@ -252,14 +253,14 @@ def _literal(value: Any) -> str:
     Raises TypeError for any other value.
     """
     if isinstance(value, str):
-        return repr(str(value))
+        return quote_python(value)
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if isinstance(value, list):
         items = ", ".join(_literal(item) for item in value)
         return f"[{items}]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{str(k)!r}: {_literal(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_literal(k)}: {_literal(v)}" for k, v in value.items()) + "}"
     raise TypeError(f"no Python literal for {type(value).__name__}")
 
 
@@ -274,7 +275,7 @@ def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tup
 
 def _docstring(text: str) -> SafeText:
     """Return ``text`` as the content of a docstring: wrapped, and unable to end the docstring."""
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    plain = " ".join(replace_unprintable(text, " ").split())
     if not plain:
         return SafeText("")
     # Backslashes are escaped, and no quote can end the docstring.

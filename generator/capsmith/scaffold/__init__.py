@@ -28,6 +28,7 @@ from jinja2 import Environment, TemplateError
 
 from capsmith.errors import UnreadableInput
 from capsmith.findings import Finding, Location
+from capsmith.printable import find_unprintable
 from capsmith.yamldoc.quote import clip
 
 TEMPLATE = "capsmith-provider"
@@ -132,8 +133,7 @@ def check_answers(answers: Mapping[str, str | bool]) -> tuple[Finding, ...]:
 def _find_problems(answer: str) -> Iterator[str]:
     if len(answer) > MAX_CHARACTERS:
         yield f"the answer has {len(answer):,} characters"
-    elif not answer.isprintable():
-        character = next(each for each in answer if not each.isprintable())
+    elif character := find_unprintable(answer):
         yield f"the answer contains the character U+{ord(character):04X}"
 
 
@@ -254,7 +254,7 @@ def _unusable(message: str, hint: str) -> UnreadableInput:
 
 def _verbatim(answer: str) -> str:
     """Return ``answer`` as a template that renders to it; Jinja normalises line endings too."""
-    if answer.isprintable() and "{" not in answer:
+    if not find_unprintable(answer) and "{" not in answer:
         return answer
     # cookiecutter renders overrides as templates; in this form no character of the answer is
     # syntax.

@@ -27,6 +27,18 @@ def test_py_literal_round_trips(value: object) -> None:
     assert ast.literal_eval(filters.py_literal(value)) == value
 
 
+@pytest.mark.parametrize(
+    "character",
+    ["\U0001fae8", "\u1c89", "\u0378"],
+    ids=["assigned in Unicode 15", "assigned in Unicode 16", "not assigned"],
+)
+def test_text_does_not_depend_on_the_unicode_version_of_python(character: str) -> None:
+    text = f"a {character} b"
+    assert filters.py_literal(text) == f"'{text}'"
+    assert filters.one_line(text) == text
+    assert filters.docstring(text) == f"{text}."
+
+
 @given(PLAIN, st.integers(0, 6))
 def test_to_yaml_round_trips_at_any_indent(value: object, indent: int) -> None:
     lead = " " * indent
