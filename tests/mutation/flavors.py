@@ -133,7 +133,9 @@ def objects_fit(site: Site) -> Iterator[Mutant]:
     crds = site.bundle.known_crds
     for manifest in (*site.bundle.files(_CLASS), *site.bundle.files(_TEMPLATE)):
         crd = crds.get((manifest.api_group, manifest.kind))
+        yield edited(manifest, "a label", put(("metadata", "labels", "seeded"), True))
         if crd is None:
+            yield from _with_other_references(manifest, site.params)
             continue
         yield edited(manifest, "an unknown field", put(("spec", "undeclared"), True))
         other = f"{manifest.api_group}/v99"
@@ -143,6 +145,17 @@ def objects_fit(site: Site) -> Iterator[Mutant]:
         # A webhook may add what is missing.
         is_complete = not site.bundle.all_of("MutatingWebhookConfiguration")
         yield from _beyond_limits(manifest, crd, is_complete)
+
+
+def _with_other_references(manifest: Manifest, params: Any) -> Iterator[Mutant]:
+    """Yield the mutants in which a reference has the form of another API version."""
+    for form in params.references:
+        for place in form.places if form.api_version == manifest.document["apiVersion"] else ():
+            path = tuple(place.path.split("."))
+            if manifest.kind in place.kinds and mapping_of(manifest.document, *path):
+                key = "apiGroup" if "apiVersion" in form.keys else "apiVersion"
+                yield edited(manifest, f"{place.path} has {key}", put((*path, key), "a.b"))
+                yield edited(manifest, f"{place.path} has no name", drop((*path, "name")))
 
 
 def _beyond_limits(manifest: Manifest, crd: Crd, is_complete: bool) -> Iterator[Mutant]:

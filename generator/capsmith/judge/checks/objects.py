@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from capsmith.judge.checks.core_references import ReferenceForm, find_wrong_references
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN, Crd, CrdVersion
@@ -49,15 +50,23 @@ class Mismatch(NamedTuple):
     """Whether a variable at any depth below ``varies_with`` could resolve the mismatch."""
 
 
-@check("objects-fit", is_shared=True)
-def check_objects_fit(context: Context) -> Iterator[Violation]:
+@dataclass(frozen=True, slots=True)
+class KnownReferences:
+    """What is known of Cluster API's own kinds, for the check ``objects-fit``."""
+
+    references: tuple[ReferenceForm, ...]
+    """The forms of references, and where the kinds have them."""
+
+
+@check("objects-fit", KnownReferences, is_shared=True)
+def check_objects_fit(context: Context, params: KnownReferences) -> Iterator[Violation]:
     """CC-80: Every object in a cluster template or ClusterClass matches its CRD's schema.
 
     The same mismatch in several objects of a kind is reported only once.
     """
     first: dict[tuple[str, str], Violation] = {}
     count: Counter[tuple[str, str]] = Counter()
-    for manifest, mismatch in _mismatched(context):
+    for manifest, mismatch in _mismatched(context, params):
         where = ".".join(map(str, mismatch.path))
         generic = ".".join("[]" if isinstance(step, int) else step for step in mismatch.path)
         key = (manifest.kind, f"{generic} {mismatch.message}")
@@ -69,13 +78,16 @@ def check_objects_fit(context: Context) -> Iterator[Violation]:
         yield replace(problem, message=problem.message + more)
 
 
-def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
+def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Manifest, Mismatch]]:
     known = context.bundle.known_crds
     defaulted = set(_defaulted(context))
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
+            yield from ((manifest, each) for each in _metadata(manifest))
             crd = known.get((manifest.api_group, manifest.kind))
             if crd is None:
+                for path, why in find_wrong_references(manifest, params.references):
+                    yield manifest, Mismatch(path, why)
                 continue
             version = _version(crd, manifest)
             if version is None:
@@ -92,6 +104,16 @@ def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
                 where = mismatch.varies_with
                 if where is None or not may_vary(manifest, where, mismatch.is_deep):
                     yield manifest, mismatch
+
+
+def _metadata(manifest: Manifest) -> Iterator[Mismatch]:
+    """Yield the labels and annotations that the API server refuses, whatever the kind."""
+    for name in ("labels", "annotations"):
+        for key, value in manifest.mapping("metadata", name).items():
+            # null becomes an empty string.
+            if isinstance(key, str) and not isinstance(value, str | None):
+                path: Path = ("metadata", name, key)
+                yield Mismatch(path, f"is {_name(value)}; expected string")
 
 
 def _version(crd: Crd, manifest: Manifest) -> CrdVersion | None:
