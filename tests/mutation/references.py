@@ -46,6 +46,18 @@ def service(site: Site) -> Iterator[Mutant]:
             yield edited(found, "another target", put(target, "other"))
 
 
+@operator("admission-rules")
+def rules(site: Site) -> Iterator[Mutant]:
+    own = {(crd.group, crd.plural): crd for crd in site.bundle.crds}
+    for hooks in site.bundle.of(*_CLIENTS[:2]):
+        rule = hooks.document["webhooks"][0]["rules"][0]
+        path = ("webhooks", 0, "rules", 0)
+        crd = own.get((rule["apiGroups"][0], rule["resources"][0]))
+        if crd is not None:
+            yield edited(hooks, "another version", put((*path, "apiVersions"), ["v99"]))
+            yield edited(hooks, "the kind", put((*path, "resources", 0), crd.kind.lower()))
+
+
 @operator("webhook-ca")
 def authority(site: Site) -> Iterator[Mutant]:
     for hooks in site.bundle.of(_HOOKS):

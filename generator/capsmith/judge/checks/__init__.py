@@ -5,6 +5,7 @@ Contract rules, which are data in ``schemas/contracts/*/rules/``, refer to these
 
 from capsmith.judge.checks import (
     access,
+    admission,
     cluster_classes,
     components,
     crds,
@@ -24,6 +25,7 @@ __all__ = ["NamedCheck", "Violation", "list_checks"]
 
 _MODULES = (
     access,
+    admission,
     cluster_classes,
     components,
     crds,

@@ -58,7 +58,11 @@ spec: {secretName: serving, issuerRef: {name: absent}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: validation}
-webhooks: [{name: one, clientConfig: {service: {name: absent, namespace: acme}}}]
+webhooks:
+- name: one
+  clientConfig: {service: {name: absent, namespace: acme}}
+  rules:
+  - {apiGroups: [infrastructure.cluster.x-k8s.io], apiVersions: [v9], resources: [acmemachines]}
 """
 _TEMPLATE = """\
 # ${COMMENTED}
