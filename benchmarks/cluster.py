@@ -110,6 +110,9 @@ class Cluster:
 @contextmanager
 def start_servers(folder: Path) -> Iterator[tuple[Toolbox, ApiServer, Etcd, Pki]]:
     """Start an API server without any kinds in ``folder``, and stop it."""
+    # The default is for small labs: with 10,000 machines, an API server that may not use more does
+    # little but collect garbage.
+    os.environ.setdefault("GOMEMLIMIT", "8GiB")
     tools = toolbox(["k8s", core_module(default_core())])
     pki = Pki(folder / "pki")
     etcd = Etcd(tools, folder)
