@@ -56,4 +56,5 @@ def test_rules_name_templates_versions_and_scopes(repository: Path) -> None:
     (webhook,) = pool["webhooks"]
     assert webhook["rules"][0]["scope"] == "Cluster"
     assert webhook["rules"][0]["operations"] == ["CREATE", "UPDATE", "DELETE"]
-    assert [each["name"] for each in webhook["matchConditions"]] == ["spec-changes", "no-move"]
+    conditions = [each["name"] for each in webhook["matchConditions"]]
+    assert conditions == ["spec-changes", "no-manager", "no-move"]

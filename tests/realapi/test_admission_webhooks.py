@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ import yaml
 from lightkube import KubeConfig, SingleConfig
 
 from capsmith.clusters.processes import kube
-from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.kube import JSON, ApiError, Credentials, KubeClient
+from capsmith.clusters.processes.kubeconfig import request_token
+from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import eventually
 from capsmith_runtime.admission.controllers import AdmissionWebhook, AdmissionWebhookGroup
@@ -31,6 +34,8 @@ from tests.realapi.webhook import ServedGroup
 PACKAGE = "provider_with_webhooks"
 API = "infrastructure.webhooks.example.com/v1alpha1"
 FINALIZER = "tests.example.com/keep"
+MANAGER = "acme-system-manager"
+RBAC = "rbac.authorization.k8s.io"
 CODE = """
 from dataclasses import replace
 
@@ -175,9 +180,11 @@ def test_a_changed_spec_is_admitted(installed: Installed) -> None:
 
 
 def test_an_invalid_machine_is_carried_through(
-    installed: Installed, monkeypatch: pytest.MonkeyPatch
+    installed: Installed, pki: Pki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Metadata, status and the contract's fields can be written; and it can be deleted.
+
+    The manager records a server even while no webhook is served, in whichever namespace it is.
 
     Proves: MV-08.
     """
@@ -191,6 +198,12 @@ def test_an_invalid_machine_is_carried_through(
     monkeypatch.setattr(kube, "_BUSY_SECONDS", 0)
     with pytest.raises(ApiError, match="failed calling webhook"):
         installed.create({"size": "s", "image": "i"})
+    server_id: JSON = {"spec": {"providerID": "acme://2"}}
+    refused = pytest.raises(ApiError, match="failed calling webhook")
+    with account(api, pki, "tenant", ["acmemachines"]) as tenant, refused:
+        tenant.patch(healthy, server_id)
+    with account(api, pki, "elsewhere", ["acmemachines", "acmemachines/status"]) as manager:
+        assert manager.patch(healthy, server_id)["spec"]["providerID"] == "acme://2"
     for obj in (old, healthy):
         api.patch(obj, {"metadata": {"labels": {"a": "b"}}})
         status = {"initialization": {"provisioned": True}}
@@ -199,6 +212,46 @@ def test_an_invalid_machine_is_carried_through(
         api.patch(obj, {"metadata": {"finalizers": None}})
         metadata = obj["metadata"]
         assert api.find(API, "AcmeMachine", metadata["name"], metadata["namespace"]) is None
+
+
+@contextmanager
+def account(
+    api: KubeClient, pki: Pki, namespace: str, resources: list[str]
+) -> Iterator[KubeClient]:
+    """Return a context manager with a client of an account with the name of the manager's."""
+    name = f"{namespace}-{MANAGER}"
+    rules = [{"apiGroups": [API.partition("/")[0]], "resources": resources, "verbs": ["*"]}]
+    objects: list[JSON] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": MANAGER, "namespace": namespace},
+        },
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": rules,
+        },
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": MANAGER, "namespace": namespace}],
+        },
+    ]
+    for obj in objects:
+        api.create(obj)
+    token = request_token(api, namespace, MANAGER)
+    client = KubeClient(api.server, Credentials(pki.ca, token=token))
+    try:
+        yield client
+    finally:
+        client.close()
+        for obj in reversed(objects):
+            api.delete(obj)
 
 
 def machine(spec: JSON, kind: str = "AcmeMachine", **metadata: Any) -> JSON:
