@@ -182,6 +182,23 @@ def test_the_runbook_has_no_other_sections(case: Case) -> None:
 
 
 @folders
+def test_the_runbook_reads_the_logs_of_all_replicas(folder: Path) -> None:
+    """Of a Deployment kubectl takes one Pod, which need not be the one that leads."""
+    runbook = (FOLDERS[folder].expected / "docs" / "runbook.md").read_text(encoding="utf-8")
+    (deployment,) = objects(folder.parents[1] / "manager" / "manager.yaml")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+
+    commands = re.findall(r"^kubectl .* logs .*$", runbook, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        key, value = re.findall(r" --selector ([^ =]+)=(\S+)", command)[0]
+        assert labels[key] == value
+        # With a selector, kubectl shows ten lines of each Pod by default.
+        assert " --tail -1" in command
+        assert "deployment/" not in command
+
+
+@folders
 def test_the_monitor_reaches_the_manager(folder: Path) -> None:
     config = folder.parents[1]
     (deployment,) = objects(config / "manager" / "manager.yaml")
