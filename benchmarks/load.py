@@ -240,8 +240,8 @@ class _Watch:
     def _take(self, event: str, obj: _Object) -> None:
         if event == "DELETED":
             self.gone.add(obj["metadata"]["name"])
-        # The events with which a watch from version 0 begins are in no order: from an earlier one of
-        # them, the next watch would fail, and begin with all objects again, all the time.
+        # The events with which a watch from version 0 begins are in no order: from an earlier one
+        # of them, the next watch would fail, and begin with all objects again, all the time.
         self._version = max(self._version, obj["metadata"]["resourceVersion"], key=int)
         status = obj.get("status", {})
         provisioned = status.get("initialization", {}).get("provisioned")
