@@ -127,12 +127,17 @@ class Site:
     """A controller of machines, as in a manager."""
 
     def __init__(
-        self, reconciler: type[Synchronous], *, timeout: float = 300.0, identities: bool = True
+        self,
+        reconciler: type[Synchronous],
+        *,
+        timeout: float = 300.0,
+        identities: bool = True,
+        threads: int = 32,
     ) -> None:
         asyncio.get_running_loop().set_default_executor(DaemonThreadPool(32))
         self.cloud = Logins.cloud = Cloud()
         self.metrics = Metrics()
-        self.executor = HandlerExecutor(self.metrics, timeout=timeout)
+        self.executor = HandlerExecutor(self.metrics, threads=threads, timeout=timeout)
         self.pools = SessionPools(self.executor)
         self.reconciler = reconciler(self.cloud)
         self.author = AuthorCalls(self.reconciler, self.pools)
@@ -232,6 +237,29 @@ async def test_nineteen_of_twenty_tenants_do_not_notice_the_other(
         await site.expect_served(other, 5)
     assert len([name for name in site.cloud.calls if name.startswith(HUNG)]) <= 10
     assert began <= 19 * 5 + 10
+    await site.close()
+
+
+@pytest.mark.parametrize("namespaces", [1, 3])
+@pytest.mark.parametrize("reconciler", [Synchronous, WithSession])
+async def test_any_number_of_tenants_in_a_namespace_cost_other_namespaces_nothing(
+    reconciler: type[Synchronous], namespaces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may create identities in a namespace may create more of them than there are threads."""
+    monkeypatch.setattr(executor, "EXHAUSTED_SECONDS", 0.0)
+    site = Site(reconciler, threads=4, timeout=1.0)
+    for number in range(60):
+        site.add(f"{HUNG}{number % namespaces}/{number}", 2)
+    # Before the other tenants come: they find as many threads in use as is possible.
+    await eventually(lambda: not len(site.queue))
+    for number in range(5):
+        site.add(f"b/{number}", 2)
+    for number in range(5):
+        await site.expect_served(f"b/{number}", 2)
+    assert site.executor.is_healthy
+    site.cloud.recover()
+    await eventually(lambda: not site.executor.calls.names)
+    assert not site.executor.is_crowded(f"AcmeIdentity {HUNG}0/0")
     await site.close()
 
 

@@ -16,7 +16,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.handler_calls import HandlerCall, HandlerCalls
+from capsmith_runtime.kube.handler_calls import (
+    HandlerCall,
+    HandlerCalls,
+    NamespaceCalls,
+    find_namespace,
+)
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import CallMetrics, Metrics
 from capsmith_runtime.kube.tracing import call_span
@@ -60,6 +65,10 @@ class HookTimeoutError(Exception):
 
 class HooksExhaustedError(Exception):
     """Raised if no thread is free for a handler, because hanging handlers occupy all of them."""
+
+
+class NamespaceBusyError(HooksExhaustedError):
+    """Raised if the slow calls of a handler's namespace use all threads that they may."""
 
 
 class StillRunningError(HookTimeoutError):
@@ -116,6 +125,7 @@ class HandlerExecutor:
         self._timeout = timeout
         self._exhausted_since: float | None = None
         self._answered: dict[str, float] = {}
+        self._namespaces = NamespaceCalls()
 
     @property
     def is_healthy(self) -> bool:
@@ -133,6 +143,15 @@ class HandlerExecutor:
         if not can_lend and sum(call.is_abandoned for call in holders) >= self.threads:
             return False
         return bool(self._answered.keys() - self.calls.hanging_tenants)
+
+    def is_crowded(self, tenant: str) -> bool:
+        """Return whether slow calls of a tenant's namespace use all threads that they may."""
+        before = monotonic() - SLOW_SECONDS
+        return self._namespaces.are_at_limit(tenant, self._all_threads, began_before=before)
+
+    @property
+    def _all_threads(self) -> int:
+        return self.threads * (1 + LENT_THREADS)
 
     async def call(self, hook: Callable[..., T | Awaitable[T]], *args: Any, tenant: str = "") -> T:
         """Call a handler and return its result.
@@ -222,7 +241,7 @@ class HandlerExecutor:
                 future.set_result(cast(T, answer))
 
         def run() -> None:
-            outcome = context.run(_outcome, call.name, hook, args)
+            outcome = context.run(call_safely, call.name, hook, args)
             # The loop is closed if the process stops without waiting for this thread.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, *outcome)
@@ -240,10 +259,15 @@ class HandlerExecutor:
     async def _take_slot(self, call: HandlerCall) -> None:
         """Wait for a free thread.
 
-        Raises HooksExhaustedError if hanging calls of all tenants occupy the threads.
+        Raises HooksExhaustedError if hanging calls of all tenants occupy the threads, and
+        NamespaceBusyError as soon as slow calls of its namespace use all threads that they may.
         """
         end = monotonic() + self._timeout
         while True:
+            # Checked again after each wait: calls that began together were not slow at first.
+            if self.is_crowded(call.tenant):
+                namespace = find_namespace(call.tenant)
+                raise NamespaceBusyError(f"slow calls of namespace {namespace} use many threads")
             if self._slots.locked():
                 self._lend_slot(call.tenant)
             left = end - monotonic()
@@ -256,6 +280,7 @@ class HandlerExecutor:
                 message = f"all {self.threads} hook threads are in use: {call.name}"
                 raise HooksExhaustedError(message) from None
             call.holds_slot, call.began = True, monotonic()
+            self._namespaces.begin(call)
             return
 
     def _lend_slot(self, tenant: str) -> None:
@@ -264,6 +289,8 @@ class HandlerExecutor:
         ``tenant`` is the tenant that needs the thread.
         """
         latest = monotonic() - SLOW_SECONDS
+        if self._namespaces.are_at_limit(tenant, self._all_threads):
+            return
         for call in self.calls.slot_holders:
             is_slow = call.began <= latest and call.tenant != tenant
             if is_slow and self._lent < LENT_THREADS * self.threads:
@@ -273,6 +300,7 @@ class HandlerExecutor:
                 return
 
     def _return_slot(self, call: HandlerCall) -> None:
+        self._namespaces.end(call)
         if call.holds_slot:
             call.holds_slot = False
             self._slots.release()
@@ -301,7 +329,7 @@ def handler_of(error: BaseException) -> str:
             # The handler's frame is the one below its caller, however deep in an SDK the error was
             # raised.
             caller, trace = trace.tb_frame.f_code, trace.tb_next
-            if trace is not None and caller in (_awaited.__code__, _outcome.__code__):
+            if trace is not None and caller in (await_safely.__code__, call_safely.__code__):
                 return trace.tb_frame.f_code.co_qualname
         cause = cause.__cause__
     return ""
@@ -311,13 +339,18 @@ def _start_task(
     call: HandlerCall, hook: Callable[..., Awaitable[T]], args: tuple[Any, ...]
 ) -> asyncio.Task[T]:
     call.begin()
-    handler = _awaited(call.name, hook, args)
+    handler = await_safely(call.name, hook, args)
     task = asyncio.get_running_loop().create_task(handler, context=call.context())
     task.add_done_callback(lambda _: call.end())
     return task
 
 
-async def _awaited(name: str, hook: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
+async def await_safely(name: str, hook: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
+    """Call an asynchronous function of the author and return its result.
+
+    Raises RuntimeError for an exception that would end the event loop or the calling task, such as
+    SystemExit.  ``name`` is the function's name in the error.
+    """
     try:
         return await hook(*args)
     except asyncio.CancelledError as caught:
@@ -329,9 +362,14 @@ async def _awaited(name: str, hook: Callable[..., Awaitable[T]], args: tuple[Any
         raise _harmless(name, caught) from caught
 
 
-def _outcome(
+def call_safely(
     name: str, hook: Callable[..., T], args: tuple[Any, ...]
 ) -> tuple[T | None, Exception | None]:
+    """Call a function of the author in this thread, and return its result or its exception.
+
+    An exception that no future can hold, or that would end the event loop, becomes a RuntimeError.
+    ``name`` is the function's name in the error.
+    """
     try:
         return hook(*args), None
     except BaseException as caught:

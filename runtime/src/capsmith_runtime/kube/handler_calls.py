@@ -9,6 +9,7 @@ import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import ParamSpec, TypeVar
 
 from capsmith_runtime.kube.clock import monotonic
@@ -147,6 +148,56 @@ class HandlerCalls:
         while not all(call.is_abandoned for call in tuple(self._running)):
             self._changed.clear()
             await self._changed.wait()
+
+
+def find_namespace(tenant: str) -> str:
+    """Return the namespace of the identity or Cluster that a tenant is named after, or ""."""
+    return tenant.partition(" ")[2].rpartition("/")[0]
+
+
+class NamespaceCalls:
+    """The synchronous calls that have a thread, by namespace.
+
+    A limit for each tenant is not enough: users may create any number of identities and Clusters in
+    their namespace, all with infrastructure that never responds.  Tenants without a namespace, such
+    as cluster-scoped identities, are not limited here.
+    """
+
+    def __init__(self) -> None:
+        # In the order in which they began.
+        self._began: dict[str, dict[HandlerCall, float]] = {}
+        self._count = 0
+
+    def begin(self, call: HandlerCall) -> None:
+        """Count a call that has got a thread."""
+        self._began.setdefault(find_namespace(call.tenant), {})[call] = monotonic()
+        self._count += 1
+
+    def end(self, call: HandlerCall) -> None:
+        """Stop counting a call whose thread has ended."""
+        namespace = find_namespace(call.tenant)
+        calls = self._began[namespace]
+        del calls[call]
+        self._count -= 1
+        if not calls:
+            del self._began[namespace]
+
+    def are_at_limit(
+        self, tenant: str, threads: int, *, began_before: float = float("inf")
+    ) -> bool:
+        """Return whether a tenant's namespace uses all that it may of ``threads``.
+
+        Only calls that began before the given time count.
+        """
+        namespace = find_namespace(tenant)
+        calls = self._began.get(namespace, {})
+        # Half of what other namespaces leave: however many of them have slow calls, threads are
+        # left for a further one.
+        limit = max(1, (threads - self._count + len(calls)) // 2)
+        if not namespace or len(calls) < limit:
+            return False
+        latest = next(islice(calls.values(), limit - 1, limit))
+        return latest < began_before
 
 
 class DaemonThreadPool(ThreadPoolExecutor):

@@ -21,7 +21,12 @@ from capsmith_runtime.errors import (
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.events import EventRecorder
-from capsmith_runtime.kube.executor import HandlerExecutor, HookTimeoutError, StillRunningError
+from capsmith_runtime.kube.executor import (
+    HandlerExecutor,
+    HookTimeoutError,
+    NamespaceBusyError,
+    StillRunningError,
+)
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.accounts import AccountCheck
@@ -50,7 +55,7 @@ from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields, Se
 from capsmith_runtime.reconcile.session_pools import Session, SessionPool, SessionPools
 from capsmith_runtime.reconcile.sessions import Credentials, qualified_identity
 from capsmith_runtime.reconcile.status_reporter import StatusReporter, create_object_logger
-from capsmith_runtime.reconcile.tenant_limits import CallPermit
+from capsmith_runtime.reconcile.tenant_limits import RETRY_SECONDS, CallPermit
 
 T = TypeVar("T")
 
@@ -196,6 +201,10 @@ class _TenantCall:
         except HookTimeoutError:
             permit.time_out(hangs=False)
             raise
+        except NamespaceBusyError as error:
+            # The call has not begun, so there is nothing to report about its object.
+            permit.end()
+            raise DeferredError(str(error), seconds=RETRY_SECONDS) from error
         except BaseException:
             permit.end()
             raise

@@ -3,7 +3,8 @@
 A tenant is an identity, or a Cluster whose objects have none: anything that may have its own
 endpoint.  All tenants share workers and threads, and a call to a cloud that never responds occupies
 both until its time limit.  Therefore, no tenant may occupy many of them with slow calls, and a
-tenant whose calls hang is paused for a while.
+tenant whose calls hang is paused for a while.  All tenants of one namespace together may use only a
+share of the threads, because their number is not limited.
 """
 
 from __future__ import annotations
@@ -166,6 +167,8 @@ class TenantCalls:
     def _find_problem(self, group: Hashable, concurrency: int) -> str | None:
         if monotonic() < self.paused_until:
             return "paused, because the latest ones hung"
+        if self._limits.executor.is_crowded(self.name):
+            return "slow calls of its namespace use too many threads"
         # The pause applies even to a single tenant; shares only protect the other tenants.
         if self._limits.has_one_tenant:
             return None
