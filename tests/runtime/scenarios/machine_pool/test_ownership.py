@@ -76,6 +76,65 @@ class TestPoolMachineOwners(PoolMachinesConformance):
         assert _sorted(env) == _ordered(before)
         assert len(env.created()) == 2
 
+    @scenario
+    async def test_another_pool_of_the_machine_pool_is_left_alone(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Keep the Machines of the pool that a MachinePool names now, and had before.
+
+        Core allows ``infrastructureRef`` to change, and creates Machines for both pools' machines.
+
+        Proves: MP-08, MP-09.
+        """
+        env.add_pool(2)
+        await env.settled(2)
+        _add_second_pool(env, "p2")
+        await env.eventually("both have theirs", lambda: env.joined() == 4)
+        await env.quiet()
+        assert len(env.created()) == 4
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await env.eventually("the former is gone", lambda: len(env.infra_machines()) == 2)
+        await env.quiet()
+        assert {name.rpartition("-")[0] for name in env.names()} == {"p2"}
+        assert env.joined() == 2
+        assert len(env.created()) == 4
+
+    @scenario
+    async def test_a_machine_of_other_infrastructure_is_left_alone(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Delete an infrastructure machine, but no Machine that only has its name.
+
+        Proves: MP-09, MP-10.
+        """
+        env.machines.hold_machines = True
+        env.add_pool(1)
+        await env.eventually("it is made", lambda: len(env.infra_machines()) == 1)
+        await env.quiet()
+        (name,) = env.names()
+        reference = {"apiGroup": "other.example.com", "kind": "OtherMachine", "name": name}
+        env.api.add(
+            {
+                "apiVersion": f"cluster.x-k8s.io/{env.api.core_version}",
+                "kind": "Machine",
+                "metadata": {"namespace": env.pool.namespace, "name": name},
+                "spec": {"clusterName": "other", "infrastructureRef": reference},
+            }
+        )
+        env.scale(0)
+        await env.eventually("it is gone", lambda: not env.infra_machines())
+        await env.quiet()
+        (machine,) = env.api.all("Machine")
+        assert "deletionTimestamp" not in machine["metadata"]
+
+
+def _add_second_pool(env: PoolMachinesEnvironment, name: str) -> None:
+    """Add another pool like the first, and let the MachinePool name it."""
+    obj = env.infra_pool()
+    kept = {each: obj["metadata"][each] for each in ("namespace", "labels", "ownerReferences")}
+    env.api.add({**obj, "metadata": {**kept, "name": name}, "status": {}})
+    env.change_pool({"template": {"spec": {"infrastructureRef": {"name": name}}}})
+
 
 def _sorted(env: PoolMachinesEnvironment) -> dict[str, list[JSON]]:
     return _ordered(_owners(env))

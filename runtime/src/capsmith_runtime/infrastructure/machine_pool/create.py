@@ -230,9 +230,11 @@ class PoolMachineClient:
 
     async def _machine(self, pool: JSON, name: str) -> JSON | None:
         try:
-            return await self._client.get(self._lister.machine_type, key_beside(pool, name))
+            obj = await self._client.get(self._lister.machine_type, key_beside(pool, name))
         except NotFoundError:
             return None
+        # A user may have given this name to a Machine with other infrastructure.
+        return obj if self._lister.is_machine(obj) else None
 
     async def _create(self, manifest: JSON) -> bool:
         try:

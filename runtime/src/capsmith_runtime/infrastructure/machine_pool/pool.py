@@ -137,6 +137,7 @@ class InfraMachinePoolController:
         return self._forget(key)
 
     def _forget(self, key: NamespacedName) -> Result:
+        self._status.forget(key)
         self._reporter.forget(key)
         self._author.forget(key)
         return Result()

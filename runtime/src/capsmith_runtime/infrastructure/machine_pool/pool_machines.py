@@ -116,7 +116,7 @@ class PoolMachinesLister:
         Labelled objects count only if they have lost their owner reference.
         """
         lost = [obj for obj in found.labelled if has_lost_owner(obj, pool)]
-        machines = PoolMachines(_by_name([*found.owned, *lost]), _by_name(found.machines))
+        machines = self._join(pool, [*found.owned, *lost], found.machines)
         self._last[key_of(pool)] = machines
         return machines
 
@@ -130,10 +130,34 @@ class PoolMachinesLister:
         selection = _selection(pool, owner)
         machines = await self._listed(self.machine_type, selection)
         found = await self._listed(self._kind.machines, selection)
-        return PoolMachines(
-            _by_name(obj for obj in found if is_owned(obj, pool) or has_lost_owner(obj, pool)),
-            _by_name(obj for obj in machines if owning_machine_pool(obj) == owner),
+        return self._join(
+            pool,
+            [obj for obj in found if is_owned(obj, pool) or has_lost_owner(obj, pool)],
+            [obj for obj in machines if owning_machine_pool(obj) == owner],
         )
+
+    def _join(
+        self, pool: JSON, infra_machines: Iterable[JSON], machines: Iterable[JSON]
+    ) -> PoolMachines:
+        """Return a pool's machines; ``machines`` are all Machines of its MachinePool.
+
+        A MachinePool that now names another pool owns the Machines of both: the former pool keeps
+        its machines until it is deleted.
+        """
+        own, name = _by_name(infra_machines), metadata.name(pool)
+        found = {
+            each: obj
+            for each, obj in _by_name(machines).items()
+            if each in own or (parse_machine_number(name, each) >= 0 and self.is_machine(obj))
+        }
+        return PoolMachines(own, found)
+
+    def is_machine(self, obj: JSON) -> bool:
+        """Return whether a Machine refers to an infrastructure machine of the pool's kind."""
+        reference = metadata.mapping(obj, "spec", "infrastructureRef")
+        version, resource = metadata.text(reference, "apiVersion"), self._kind.machines
+        group = metadata.text(reference, "apiGroup") or version.partition("/")[0]
+        return (group, metadata.text(reference, "kind")) == (resource.group, resource.kind)
 
     def members(self, machines: PoolMachines, pool: JSON, version: str | None) -> list[PoolMember]:
         """Return the pool's machines as input for the plan.
