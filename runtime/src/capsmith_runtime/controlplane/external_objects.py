@@ -174,7 +174,9 @@ class ExternalObjects:
         self._kinds = kinds
         self._on_machine_object = on_machine_object
         self._on_template = on_template
-        self._informers: dict[tuple[str, str], Informer] = {}
+        # By group, kind and label selector: a user chooses the kinds in references.  A Machine that
+        # names a kind of template must not decide which templates the cache contains.
+        self._informers: dict[tuple[str, str, str], Informer] = {}
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -217,7 +219,7 @@ class ExternalObjects:
         self, namespace: str, reference: ObjectRef, labels: str, handler: EventHandler
     ) -> ExternalObject | None:
         resource = self._kinds.resolve(reference.group, reference.kind)
-        informer = self._informers.get((resource.group, resource.kind))
+        informer = self._informers.get((resource.group, resource.kind, labels))
         # An upgrade of the other provider may change the version that its CRD is labelled with.
         if informer is None or informer.resource != resource:
             informer = self._start(resource, labels, handler)
@@ -235,7 +237,7 @@ class ExternalObjects:
         informer = self._caches.informer(resource, self._caches.scope.select(labels=labels))
         # Status changes are ignored: only core reads the status of these objects.
         informer.add_handler(on_change(_relevant_fields, handler))
-        self._informers[(resource.group, resource.kind)] = informer
+        self._informers[(resource.group, resource.kind, labels)] = informer
         self._changed.set()
         return informer
 
