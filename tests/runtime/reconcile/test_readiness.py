@@ -43,7 +43,9 @@ class Cloud:
 
 
 @pytest.mark.parametrize("method", ["readyz", "readyz_async"])
-@pytest.mark.parametrize("error", [RuntimeError("503"), SystemExit(1), asyncio.CancelledError()])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("503"), SystemExit(1), asyncio.CancelledError(), StopIteration()]
+)
 def test_ready_while_the_last_call_succeeded(
     method: str, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -31,7 +31,7 @@ class Watching(SessionFactory[str]):
     def __init__(self) -> None:
         self.events: list[str] = []
         self.began: list[float] = []
-        self.errors: list[Exception | None] = []
+        self.errors: list[BaseException | None] = []
         self.refusals = 0
         self.loop = asyncio.get_running_loop()
 
@@ -102,8 +102,10 @@ def test_without_a_watch_no_task_runs() -> None:
     clock.run(main())
 
 
-@pytest.mark.parametrize("error", [RuntimeError("connection lost"), None])
-def test_a_watch_that_ends_is_repeated_with_back_off(error: Exception | None) -> None:
+@pytest.mark.parametrize(
+    "error", [RuntimeError("connection lost"), None, SystemExit(1), asyncio.CancelledError()]
+)
+def test_a_watch_that_ends_is_repeated_with_back_off(error: BaseException | None) -> None:
     async def test(pool: SessionPool, factory: Watching, reported: list[ReportedChange]) -> None:
         factory.errors = [error] * 12
         pool.release(await pool.acquire(OLD))
@@ -114,6 +116,30 @@ def test_a_watch_that_ends_is_repeated_with_back_off(error: Exception | None) ->
         assert MAX_DELAY <= waits[-1] <= 1.25 * MAX_DELAY
 
     _run(test)
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("lost"), SystemExit(1), asyncio.CancelledError(), StopIteration()]
+)
+def test_a_function_that_ends_is_called_again(error: BaseException) -> None:
+    """No future can hold a StopIteration, which ``next`` raises at the end of an SDK's stream."""
+    ended: list[int] = []
+
+    class Ending(Watching):
+        def watch(self, session: str, changes: Changes) -> None:  # type: ignore[override]
+            ended.append(1)
+            if len(ended) < 4:
+                raise error
+            changes.end()
+
+    async def main() -> None:
+        pool = SessionPool(Ending(), HandlerExecutor(Metrics(), timeout=20.0))
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(60)
+        assert len(ended) == 4
+        await pool.close()
+
+    clock.run(main())
 
 
 def test_a_session_that_a_watch_finds_expired_is_opened_again() -> None:

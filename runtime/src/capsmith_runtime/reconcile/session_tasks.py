@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from capsmith_runtime.errors import SessionExpiredError
 from capsmith_runtime.kube.clock import Backoff, monotonic
+from capsmith_runtime.kube.executor import await_safely, call_safely
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.reconcile.sessions import Changes, ReportedChange, SessionFactory
 
@@ -112,7 +113,7 @@ class SessionWatch:
 
     async def _watch(self, session: object) -> None:
         if inspect.iscoroutinefunction(self._factory.watch):
-            await self._factory.watch(session, self._changes)
+            await await_safely("watch", self._factory.watch, (session, self._changes))
         else:
             await self._watch_in_thread(session)
 
@@ -120,7 +121,7 @@ class SessionWatch:
         # Not one of the executor's threads: it would be busy as long as the session is open.
         ended: asyncio.Future[None] = self._loop.create_future()
 
-        def settle(error: BaseException | None) -> None:
+        def settle(error: Exception | None) -> None:
             if ended.done():
                 return
             if error is None:
@@ -129,13 +130,7 @@ class SessionWatch:
                 ended.set_exception(error)
 
         def run() -> None:
-            problem: BaseException | None = None
-            try:
-                self._factory.watch(session, self._changes)
-            except (SystemExit, KeyboardInterrupt) as caught:
-                problem = RuntimeError(f"watch raised {caught!r}")
-            except BaseException as caught:
-                problem = caught
+            _, problem = call_safely("watch", self._factory.watch, (session, self._changes))
             try:
                 self._loop.call_soon_threadsafe(settle, problem)
             except RuntimeError:
@@ -188,20 +183,17 @@ class PeriodicCheck(ABC):
         return None if error is None else describe_error(error)
 
     async def _call(self) -> None:
-        try:
-            if inspect.iscoroutinefunction(self._function):
-                await self._function()
-                return
-            loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(None, self._function)
-            if inspect.isawaitable(answer):
-                await answer
-        except (SystemExit, KeyboardInterrupt, asyncio.CancelledError) as caught:
-            task = asyncio.current_task()
-            if isinstance(caught, asyncio.CancelledError) and task and task.cancelling():
-                raise
-            # Raised as it is, it would end the event loop, or this task.
-            raise RuntimeError(f"{self.name} raised {caught!r}") from caught
+        if inspect.iscoroutinefunction(self._function):
+            await await_safely(self.name, self._function, ())
+            return
+        loop = asyncio.get_running_loop()
+        called = loop.run_in_executor(None, call_safely, self.name, self._function, ())
+        answer, error = await called
+        if error is not None:
+            raise error
+        if inspect.isawaitable(answer):
+            # The function is asynchronous, but a decorator hides it.
+            await await_safely(self.name, lambda: answer, ())
 
 
 class ReadinessCheck(PeriodicCheck):
