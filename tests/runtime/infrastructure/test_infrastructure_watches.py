@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.contract.constants import CONTROL_PLANE_LABEL
+from capsmith_runtime.controlplane.control_plane import find_control_plane_machines
+from capsmith_runtime.infrastructure import WatchedMachines
+from capsmith_runtime.infrastructure.cluster_machines import list_machines
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.controllers import (
+    InfrastructureControllers,
+    InfrastructureGroup,
+)
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
@@ -91,6 +100,109 @@ def test_a_change_of_a_cluster_reads_none_of_its_provisioned_machines(
         assert decodings[0] < len(PROVISIONED) / 2
 
     run(labels)
+
+
+def test_objects_that_name_an_identity_in_vain_are_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Any user can create them in any number, and each of them reconciles the identity."""
+
+    async def scenario(
+        env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken
+    ) -> None:
+        obj = env.core.infra_cluster(cluster)
+        identity, reference = NamespacedName("", "another"), obj["spec"]["identityRef"]
+        used = env.api.find(IDENTITY, NamespacedName("", reference["name"]))
+        assert used is not None
+        spec = {**used["spec"], "allowedNamespaces": {"list": [cluster.namespace]}}
+        env.api.add({**used, "metadata": {"name": identity.name}, "spec": spec, "status": {}})
+        for number in range(100):
+            metadata = {"namespace": "other", "name": f"c{number}"}
+            spec = {**obj["spec"], "identityRef": {**reference, "name": identity.name}}
+            env.api.add({**obj, "metadata": metadata, "spec": spec, "status": {}})
+        await found.forget()
+        found.queues[IDENTITY].add(identity)
+        with counted_decodings(monkeypatch) as decodings:
+            await found.reconcile(IDENTITY)
+        assert decodings[0] < 50
+
+    run(scenario)
+
+
+def test_a_namespace_reads_no_objects_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Namespaces of tests and previews come and go all day."""
+
+    async def scenario(
+        env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken
+    ) -> None:
+        with counted_decodings(monkeypatch) as decodings:
+            env.api.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+            assert await found.keys(MACHINE) == []
+        assert decodings[0] < len(PROVISIONED) / 2
+        labels = {"metadata": {"labels": {"team": "x"}}}
+        env.api.change("Namespace", NamespacedName("", cluster.namespace), labels)
+        assert set(await found.keys(MACHINE)) == {WAITING, *PROVISIONED}
+
+    run(scenario)
+
+
+def _context(found: Woken) -> InfrastructureContext:
+    groups = (each for each in found.builder.groups if isinstance(each, InfrastructureGroup))
+    return next(groups)._context
+
+
+def test_members_of_a_control_plane_are_found_without_reading_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Load balancers list them, control planes scale them, and a cluster has thousands of workers.
+
+    Two machines are members: one has the label of control planes, the other's Machine has it.
+    """
+    label = {"metadata": {"labels": {CONTROL_PLANE_LABEL: ""}}}
+
+    async def scenario(
+        env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken
+    ) -> None:
+        env.api.change(MACHINE, NamespacedName(cluster.namespace, "m1"), label)
+        for name in ("m1", "m2"):
+            env.api.change("Machine", NamespacedName(cluster.namespace, name), label)
+        await found.forget()
+        context, core = _context(found), found.builder.caches
+        watched = WatchedMachines.CONTROL_PLANE
+        with counted_decodings(monkeypatch) as decodings:
+            listed = await list_machines(context, cluster, watched)
+            _, others = find_control_plane_machines(core, {}, *cluster)
+        assert [view.name for view in listed] == ["m1", "m2"]
+        assert sorted(obj["metadata"]["name"] for obj in others) == ["m1", "m2"]
+        assert decodings[0] < len(PROVISIONED)
+
+    run(scenario)
+
+
+def test_a_list_of_all_machines_lets_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        env = _environment()
+        cluster = env.core.add_cluster()
+        for number in range(1000):
+            env.core.add_machine(cluster, f"m{number}", bootstrap=False)
+        turns = [0]
+
+        async def others(decodings: list[int]) -> None:
+            while True:
+                turns.append(decodings[0])
+                await asyncio.sleep(0)
+
+        async with woken(env.component, env.api) as found:
+            context = _context(found)
+            with counted_decodings(monkeypatch) as decodings:
+                other = asyncio.create_task(others(decodings))
+                listed = await list_machines(context, cluster, WatchedMachines.ALL)
+                other.cancel()
+        assert len(listed) == 1000
+        # Up to three objects are decoded for each machine: itself, and its Machine twice.
+        assert max(after - before for before, after in pairwise(turns)) <= 3 * 250
+
+    asyncio.run(play())
 
 
 def test_the_first_list_lets_others_run() -> None:

@@ -14,7 +14,7 @@ from capsmith_runtime.contract.machine_pool import MachinePool, read_machine_poo
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
+from capsmith_runtime.reconcile.caches import BY_CONTROL_PLANE, Caches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +94,11 @@ class ConfigOwnerFinder:
         ``machine`` may initialise the control plane only if there is no such machine (BC-12).
         """
         cluster = f"{machine.namespace}/{machine.cluster_name}"
-        for obj in self._caches.machines.by_index(BY_CLUSTER, cluster):
+        for obj in self._caches.machines.by_index(BY_CONTROL_PLANE, cluster):
             other = self._caches.reader.read_machine(obj)
             # A machine with data may already be initialising the cluster, even if nothing shows it
             # yet.
-            if other.is_control_plane and other.data_secret_name and other.name != machine.name:
+            if other.data_secret_name and other.name != machine.name:
                 return other.name
         return ""
 

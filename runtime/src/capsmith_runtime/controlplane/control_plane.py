@@ -17,7 +17,6 @@ from capsmith_runtime.contract.control_plane import (
     ControlPlaneMachine,
     ControlPlaneShape,
     CoreMachines,
-    is_control_plane,
 )
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.field_paths import read_at_contract_paths
@@ -32,7 +31,7 @@ from capsmith_runtime.controlplane.rollout import RolloutCriteria
 from capsmith_runtime.controlplane.scale_decision import Decision
 from capsmith_runtime.errors import ReconcileError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
+from capsmith_runtime.reconcile.caches import BY_CONTROL_PLANE, Caches
 from capsmith_runtime.reconcile.results import Waiting
 
 _DAY_SECONDS = 86400.0
@@ -125,8 +124,8 @@ def find_control_plane_machines(
     caches: Caches, obj: JSON, namespace: str, cluster: str | None
 ) -> tuple[list[JSON], list[JSON]]:
     """Return a cluster's control plane Machines as two lists: owned and not owned (CP-19)."""
-    machines = caches.machines.by_index(BY_CLUSTER, f"{namespace}/{cluster}") if cluster else []
-    members = [each for each in machines if is_control_plane(each)]
+    value = f"{namespace}/{cluster}"
+    members = list(caches.machines.by_index(BY_CONTROL_PLANE, value)) if cluster else []
     owned = [each for each in members if is_owned(each, obj)]
     return owned, [each for each in members if not is_owned(each, obj)]
 

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import MACHINE_POOL_KIND
-from capsmith_runtime.contract.control_plane import is_control_plane
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.store import Delta
-from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, spec_cluster
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_CONTROL_PLANE, Caches, spec_cluster
 from capsmith_runtime.reconcile.kinds import core_type
 from capsmith_runtime.reconcile.results import Waiting
 
@@ -41,12 +40,11 @@ class ClusterWorkers:
         Workers are looked up in the caches.
         """
         value = f"{namespace}/{cluster}"
-        found = self._machines.by_index(BY_CLUSTER, value)
+        members = set(self._machines.keys_by_index(BY_CONTROL_PLANE, value))
+        found = self._machines.keys_by_index(BY_CLUSTER, value)
         # Sorted, so that the message does not change while the workers stay the same (ST-06).
-        machines = sorted(metadata.name(each) for each in found if not is_control_plane(each))
-        pools = sorted(
-            metadata.name(each) for each in self.machine_pools.by_index(BY_CLUSTER, value)
-        )
+        machines = sorted(key.name for key in found if key not in members)
+        pools = sorted(key.name for key in self.machine_pools.keys_by_index(BY_CLUSTER, value))
         if not machines and not pools:
             return None
         left = "; ".join(

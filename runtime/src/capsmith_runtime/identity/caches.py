@@ -13,6 +13,7 @@ from capsmith_runtime.contract.records import Record
 from capsmith_runtime.identity import references
 from capsmith_runtime.identity.chains import IdentityChains
 from capsmith_runtime.identity.kinds import IdentityKind
+from capsmith_runtime.identity.references import split_value
 from capsmith_runtime.identity.secrets import IdentitySecrets
 from capsmith_runtime.kube.client import JSON, Selection
 from capsmith_runtime.kube.informer import Informer
@@ -21,6 +22,11 @@ from capsmith_runtime.reconcile.kinds import NAMESPACE
 from capsmith_runtime.reconcile.results import Waiting
 
 BY_IDENTITY: Final = "identity"
+BY_USED_IDENTITY: Final = "usedIdentity"
+"""Index of the objects that have used an identity, with the same keys as BY_IDENTITY.
+
+Any user may create objects that name an identity, whether it allows their namespace or not.
+"""
 BY_SOURCE: Final = "source"
 
 FindDefault = Callable[[Cluster], Object | Waiting | None]
@@ -62,6 +68,16 @@ class IdentityCaches:
         self.overriding: set[str] = set()
         """Kinds of recorded users whose own ``spec.identityRef`` takes precedence."""
         self.find_default: FindDefault = lambda cluster: None
+
+    def add_user(self, informer: Informer, *, is_recorded: bool) -> None:
+        """Register and index a kind that uses identities; call this before its informer runs.
+
+        ``is_recorded`` is true if the kind's objects use the identity of their cluster by default.
+        """
+        find_keys = self.find_member_keys if is_recorded else self.find_keys
+        informer.add_index(BY_IDENTITY, find_keys)
+        informer.add_index(BY_USED_IDENTITY, self._find_used_keys)
+        (self.recorded_users if is_recorded else self.users).append(informer)
 
     def find_override(self, obj: JSON) -> Object:
         """Return the reference that overrides the cluster's identity, or {} if there is none."""
@@ -107,7 +123,7 @@ class IdentityCaches:
         if not self.kinds:
             return
         own = references.find_keys(self.kinds, references.read_reference(obj), obj)
-        yield from dict.fromkeys(chain(own, self._find_used_keys(obj)))
+        yield from dict.fromkeys(chain(own, self._find_recorded_chain(obj)))
 
     def find_member_keys(self, obj: JSON) -> Iterable[str]:
         """Yield the BY_IDENTITY index keys of the identities of an object of a Cluster.
@@ -116,7 +132,8 @@ class IdentityCaches:
         """
         if not self.kinds:
             return
-        yield from dict.fromkeys(chain(self.find_recorded_keys(obj), self._find_used_keys(obj)))
+        recorded = self.find_recorded_keys(obj)
+        yield from dict.fromkeys(chain(recorded, self._find_recorded_chain(obj)))
 
     def find_recorded_keys(self, obj: JSON) -> Iterable[str]:
         """Yield the BY_IDENTITY index keys of the identities that an object uses or has recorded.
@@ -133,7 +150,19 @@ class IdentityCaches:
         """Yield the BY_IDENTITY index keys of an object of any kind."""
         return chain(self.find_keys(obj), self.find_recorded_keys(obj))
 
-    def _find_used_keys(self, obj: JSON) -> Iterator[str]:
+    def _find_used_keys(self, obj: JSON) -> Iterable[str]:
+        """Yield the BY_USED_IDENTITY index keys of the identities that an object has used."""
+        if not self.kinds:
+            return
+        used = self._find_recorded_chain(obj)
+        # The manager records an identity together with the external id since it is known which
+        # identities objects may use; an object of an older release has only the id.
+        if references.read_record(obj) is None and has_external_id(obj):
+            reference = self.find_override(obj) or references.read_reference(obj)
+            used = chain(used, references.find_keys(self.kinds, reference, obj))
+        yield from dict.fromkeys(used)
+
+    def _find_recorded_chain(self, obj: JSON) -> Iterator[str]:
         """Yield the keys of the recorded identity and its sources, any of which may be missing."""
         for reference in (references.read_record(obj) or {}, *references.read_sources_record(obj)):
             yield from references.find_keys(self.kinds, reference, obj)
@@ -146,7 +175,7 @@ class IdentityCaches:
         """Return the index keys of an identity and all its direct and indirect sources."""
 
         def find_sources(value: str) -> Iterable[str]:
-            kind, key = references.split_value(value)
+            kind, key = split_value(value)
             obj = self.identities[kind].get(key)
             return self.find_source_keys(obj) if obj is not None else ()
 
@@ -176,20 +205,22 @@ class IdentityCaches:
                 informer.resource.kind
                 for informer in informers
                 for value in values
-                if any(self._uses(obj, value) for obj in informer.by_index(BY_IDENTITY, value))
+                if self._is_used(informer, value)
             }
         )
 
-    def _uses(self, obj: JSON, value: str) -> bool:
-        """Return whether an object that is indexed by ``value`` uses that identity."""
-        if value in self._find_used_keys(obj):
+    def _is_used(self, informer: Informer, value: str) -> bool:
+        """Return whether an object of one kind uses the identity with this index key."""
+        if len(informer.by_index(BY_USED_IDENTITY, value)):
             return True
-        reference = self.find_override(obj) or references.read_reference(obj)
-        if not isinstance(self.chains.find(reference, obj), Waiting):
-            return True
-        # The manager records an identity together with the external id since this is decided here;
-        # an object of an older release has only the id.
-        return references.read_record(obj) is None and has_external_id(obj)
+        # Only the namespaces of the objects matter.  The objects are not decoded: users can create
+        # any number of objects that name an identity, and each of them leads to a reconcile.
+        kind, key = split_value(value)
+        keys = informer.keys_by_index(BY_IDENTITY, value)
+        return any(
+            not isinstance(self.chains.find_in(namespace, kind, key.name), Waiting)
+            for namespace in {each.namespace for each in keys}
+        )
 
     @property
     def informers(self) -> tuple[Informer, ...]:

@@ -50,6 +50,10 @@ class IdentityChains:
         found = self._find(reference, self._kinds, user, field="identityRef", namespace=namespace)
         return found if isinstance(found, Waiting) else self.find_sources(found, namespace)
 
+    def find_in(self, namespace: str, kind: str, name: str) -> list[Link] | Waiting:
+        """Return what :meth:`find` returns for a reference in a namespace to an identity."""
+        return self.find({"kind": kind, "name": name}, {"metadata": {"namespace": namespace}})
+
     def _find(
         self,
         reference: Object,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.records import Record
-from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches
+from capsmith_runtime.identity.caches import IdentityCaches
 from capsmith_runtime.identity.controller import IdentityController
 from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.identity.resolver import CredentialsResolver
@@ -63,10 +63,7 @@ class IdentityGroup(ControllerGroup):
         caches, kind = self._caches, informer.resource.kind
         if has_default:
             caches.overriding.add(kind)
-        informer.add_index(
-            BY_IDENTITY, caches.find_member_keys if has_default else caches.find_keys
-        )
-        (caches.recorded_users if has_default else caches.users).append(informer)
+        caches.add_user(informer, is_recorded=has_default)
         if enqueue is not None:
             caches.enqueuers[kind] = enqueue
 

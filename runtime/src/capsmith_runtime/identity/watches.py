@@ -124,10 +124,11 @@ class IdentityWatches:
 
     def _enqueue_users_in_namespace(self, obj: JSON) -> None:
         for informer in (*self._caches.users, *self._caches.recorded_users):
-            # Labels of namespaces rarely change, so scanning all objects is cheaper than another
-            # index.
-            for user in informer.items():
-                if metadata.namespace(user) == metadata.name(obj):
+            # Namespaces rarely change, so scanning all keys is cheaper than another index.  Reading
+            # all objects is not: namespaces of tests come and go.
+            for key in informer.keys_in(metadata.name(obj)):
+                user = informer.get(key)
+                if user is not None:
                     self._enqueue_user(user)
                     for used in self._caches.find_all_keys(user):
                         for value in self._caches.find_chain(used):
@@ -135,9 +136,8 @@ class IdentityWatches:
         # A namespaced identity may be derived from one that allows namespaces.
         for kind, identities in self._caches.identities.items():
             if identities.resource.namespaced:
-                for identity in identities.items():
-                    if metadata.namespace(identity) == metadata.name(obj):
-                        self._queues[kind].add(key_of(identity))
+                for key in identities.keys_in(metadata.name(obj)):
+                    self._queues[kind].add(key)
 
 
 def _spec(obj: JSON) -> Object:

@@ -11,14 +11,21 @@ from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.contract.records import Record
 from capsmith_runtime.identity import references
-from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches
+from capsmith_runtime.identity.caches import IdentityCaches
 from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.infrastructure.held_ids import HeldIds
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_OWNER, Caches, cluster_of, owner_uids
+from capsmith_runtime.reconcile.caches import (
+    BY_CLUSTER,
+    BY_CONTROL_PLANE,
+    BY_OWNER,
+    Caches,
+    cluster_of,
+    owner_uids,
+)
 from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE, Kind
 from capsmith_runtime.reconcile.results import Waiting
 
@@ -60,9 +67,7 @@ class InfrastructureCaches:
         self.identity = IdentityCaches(core, kinds.identities)
         own = core.scope.select_own()
         self.clusters = {
-            kind.resource.kind: core.informer(
-                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: self.identity.find_keys}
-            )
+            kind.resource.kind: core.informer(kind.resource, own, {BY_CLUSTER: cluster_of})
             for kind in kinds.clusters
         }
         self.machines = {
@@ -71,9 +76,9 @@ class InfrastructureCaches:
                 own,
                 {
                     BY_CLUSTER: cluster_of,
+                    BY_CONTROL_PLANE: _labelled_control_plane,
                     BY_WAITING: _waiting_in_cluster,
                     BY_OWNER: owner_uids,
-                    BY_IDENTITY: self.identity.find_member_keys,
                 },
             )
             for kind in kinds.machines
@@ -97,8 +102,10 @@ class InfrastructureCaches:
 
     def _register_users(self) -> None:
         """Register the kinds that use identities, and how a Cluster's identity is found."""
-        self.identity.users += self.clusters.values()
-        self.identity.recorded_users += self.machines.values()
+        for informer in self.clusters.values():
+            self.identity.add_user(informer, is_recorded=False)
+        for informer in self.machines.values():
+            self.identity.add_user(informer, is_recorded=True)
         self.add_overriding(self.kinds.machines)
         self.identity.find_default = self._find_identity
 
@@ -200,6 +207,11 @@ def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
 def is_waiting(machine: JSON) -> bool:
     """Return whether a machine is not provisioned yet, or is being deleted."""
     return not metadata.text(machine, "spec", "providerID") or metadata.is_deleting(machine)
+
+
+def _labelled_control_plane(machine: JSON) -> Iterable[str]:
+    is_labelled = constants.CONTROL_PLANE_LABEL in metadata.labels(machine)
+    return cluster_of(machine) if is_labelled else ()
 
 
 def _waiting_in_cluster(machine: JSON) -> Iterable[str]:

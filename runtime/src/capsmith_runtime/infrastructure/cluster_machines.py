@@ -12,7 +12,8 @@ from capsmith_runtime.infrastructure.api import InfraMachineView, WatchedMachine
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.reconcile.caches import BY_CLUSTER
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_CONTROL_PLANE, cluster_of
 
 _MACHINES_AT_ONCE: Final = 250
 
@@ -50,13 +51,33 @@ async def list_machines(
 
 def _candidates(
     caches: InfrastructureCaches, cluster: NamespacedName, watched: WatchedMachines
-) -> list[JSON]:
-    informers = () if watched is WatchedMachines.NONE else caches.machines.values()
+) -> Iterator[JSON]:
+    """Yield a Cluster's ``watched`` machines; each is decoded when it is requested."""
     value = f"{cluster.namespace}/{cluster.name}"
-    objects = [obj for informer in informers for obj in informer.by_index(BY_CLUSTER, value)]
-    if watched is WatchedMachines.CONTROL_PLANE:
-        return [obj for obj in objects if is_control_plane(caches, obj)]
-    return objects
+    if watched is WatchedMachines.ALL:
+        for informer in caches.machines.values():
+            yield from informer.by_index(BY_CLUSTER, value)
+    elif watched is WatchedMachines.CONTROL_PLANE:
+        for informer, key in _find_control_plane(caches, value):
+            obj = informer.get(key)
+            if obj is not None and value in cluster_of(obj) and is_control_plane(caches, obj):
+                yield obj
+
+
+def _find_control_plane(
+    caches: InfrastructureCaches, cluster: str
+) -> dict[tuple[Informer, NamespacedName], None]:
+    """Return the machines that have the control plane's label, or a Machine that has it."""
+    found: dict[tuple[Informer, NamespacedName], None] = {}
+    for informer in caches.machines.values():
+        keys = informer.keys_by_index(BY_CONTROL_PLANE, cluster)
+        found |= dict.fromkeys((informer, key) for key in keys)
+    for machine in caches.core.machines.by_index(BY_CONTROL_PLANE, cluster):
+        reference = caches.core.reader.read_machine(machine).infrastructure
+        named = caches.machines.get(reference.kind) if reference is not None else None
+        if reference is not None and named is not None:
+            found[named, NamespacedName(metadata.namespace(machine), reference.name)] = None
+    return found
 
 
 def create_machine_view(context: InfrastructureContext, obj: JSON) -> InfraMachineView:

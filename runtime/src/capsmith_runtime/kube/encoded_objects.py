@@ -104,6 +104,10 @@ class EncodedObjects:
             return _Selected(self, list(self._entries.values()))
         return _Selected(self, [self._entries[each] for each in ids])
 
+    def find_keys_in(self, namespace: str) -> list[NamespacedName]:
+        """Return the keys of all objects in a namespace."""
+        return [entry.key for entry in self._entries.values() if entry.namespace == namespace]
+
     def find_keys(self, ids: Iterable[str]) -> list[NamespacedName]:
         """Return the keys of the objects with these ids."""
         return [self._entries[each].key for each in ids]

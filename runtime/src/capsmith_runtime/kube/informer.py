@@ -121,6 +121,10 @@ class Informer:
         """Return the keys of the objects that `by_index` returns."""
         return self._cache.keys_by_index(index, value)
 
+    def keys_in(self, namespace: str) -> list[NamespacedName]:
+        """Return the keys of all cached objects in a namespace, without decoding them."""
+        return self._cache.keys_in(namespace)
+
     def update_from_write(self, obj: JSON) -> None:
         """Store the response to one of this process's writes, so that the next read returns it.
 

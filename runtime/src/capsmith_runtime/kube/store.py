@@ -112,6 +112,10 @@ class Cache:
         """Return the keys of the objects that ``by_index`` returns, without decoding them."""
         return self._objects.find_keys(self._indexes[name].find(value))
 
+    def keys_in(self, namespace: str) -> list[NamespacedName]:
+        """Return the keys of all objects in a namespace, without decoding them."""
+        return self._objects.find_keys_in(namespace)
+
     def observe(self, obj: JSON) -> Delta | None:
         """Store an added or modified object from the watch, and return the change, if any.
 

@@ -70,6 +70,11 @@ def _kept(fields: Object, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 BY_CLUSTER = "cluster"
+BY_CONTROL_PLANE = "controlPlane"
+"""Index of control plane machines, with the same keys as BY_CLUSTER.
+
+A cluster may have thousands of workers, which a control plane must not read.
+"""
 BY_OWNER = "owner"
 BY_POOL = "pool"
 BY_SECRET = "secret"
@@ -152,7 +157,7 @@ class Caches:
         self.machines = self.informer(
             core_type(reader.version, MACHINE_KIND, "machines"),
             core,
-            {BY_CLUSTER: spec_cluster, BY_POOL: _owning_pool},
+            {BY_CLUSTER: spec_cluster, BY_CONTROL_PLANE: _control_plane, BY_POOL: _owning_pool},
             project_machine,
         )
 
@@ -220,6 +225,10 @@ def cluster_name_of(obj: JSON) -> str | None:
 def spec_cluster(obj: JSON) -> Iterable[str]:
     """Yield the Cluster that a core object's spec names, as the index key ``namespace/name``."""
     yield f"{metadata.namespace(obj)}/{metadata.text(obj, 'spec', 'clusterName')}"
+
+
+def _control_plane(machine: JSON) -> Iterable[str]:
+    return spec_cluster(machine) if CONTROL_PLANE_LABEL in metadata.labels(machine) else ()
 
 
 def cluster_of(obj: JSON) -> Iterable[str]:

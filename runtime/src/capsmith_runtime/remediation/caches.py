@@ -7,7 +7,6 @@ from typing import Any
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Machine
-from capsmith_runtime.identity.caches import BY_IDENTITY
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
@@ -26,16 +25,14 @@ class RemediationCaches:
     ) -> None:
         self.infrastructure = infrastructure
         core = infrastructure.core
-        find_identity = infrastructure.identity.find_member_keys
         self.informers = {
             kind.resource.kind: core.informer(
-                kind.resource,
-                core.scope.select_own(),
-                {BY_CLUSTER: cluster_of, BY_IDENTITY: find_identity},
+                kind.resource, core.scope.select_own(), {BY_CLUSTER: cluster_of}
             )
             for kind in kinds
         }
-        infrastructure.identity.recorded_users += self.informers.values()
+        for informer in self.informers.values():
+            infrastructure.identity.add_user(informer, is_recorded=True)
         # The garbage collector deletes remediations after their Machines, when core may already be
         # deleting the infrastructure cluster, without which there are no credentials.
         infrastructure.dependents += [

@@ -10,7 +10,6 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.identity import references
-from capsmith_runtime.identity.caches import BY_IDENTITY
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
@@ -41,14 +40,10 @@ class ResourceCaches:
         self._other_owners: dict[str, Informer] = {}
         for kind in kinds:
             selections = core.scope.select_own(namespaced=kind.resource.namespaced)
-            indexes = {
-                BY_CLUSTER: cluster_of,
-                BY_IDENTITY: infrastructure.identity.find_keys,
-                BY_OWNER: owner_uids,
-            }
+            indexes = {BY_CLUSTER: cluster_of, BY_OWNER: owner_uids}
             informer = core.informer(kind.resource, selections, indexes)
             self.informers[kind.resource.kind] = informer
-            infrastructure.identity.users.append(informer)
+            infrastructure.identity.add_user(informer, is_recorded=False)
             # Cluster-scoped resources belong to no Cluster, so no cluster waits for them.
             if kind.resource.namespaced:
                 infrastructure.dependents.append(self._as_dependent(kind, informer))

@@ -15,7 +15,6 @@ from capsmith_runtime.contract.machine_pool import (
     read_machine_pool,
     read_pool_machine,
 )
-from capsmith_runtime.identity.caches import BY_IDENTITY
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.infrastructure.context import InfrastructureContext
@@ -72,9 +71,7 @@ class MachinePoolGroup(ControllerGroup):
         own: tuple[Kind[Any], ...] = (*kinds.whole, *kinds.with_machines)
         self._own = {
             kind.resource.kind: core.informer(
-                kind.resource,
-                scope.select_own(),
-                {BY_CLUSTER: cluster_of, BY_IDENTITY: caches.identity.find_member_keys},
+                kind.resource, scope.select_own(), {BY_CLUSTER: cluster_of}
             )
             for kind in own
         }
@@ -89,7 +86,8 @@ class MachinePoolGroup(ControllerGroup):
         for machines in {each.machines.kind for each in kinds.with_machines}:
             caches.machines[machines].add_index(BY_POOL, labelled_pool)
         caches.pools.update(self._own)
-        caches.identity.recorded_users += self._own.values()
+        for informer in self._own.values():
+            caches.identity.add_user(informer, is_recorded=True)
         caches.add_overriding(own)
         caches.dependents += [
             DependentKind.of_machines(kind, self._own[kind.resource.kind]) for kind in own
