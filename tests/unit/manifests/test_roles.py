@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from capsmith.manifests.crds import guess_role, read_crds
@@ -75,7 +77,7 @@ def test_pools_are_told_apart_by_their_scope() -> None:
     assert guess_role("ipam.example.com", "AcmeIPPoolTemplate", "Namespaced", set()) == ""
 
 
-def read_role(group: str, kind: str, spec: dict[str, object]) -> str:
+def read_role(group: str, kind: str, spec: Mapping[str, object]) -> str:
     """Return the role of a CRD whose only version has ``spec``."""
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
     document = {
