@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from capsmith.clusters.lab.simulated.kubelet import CLOUD, Server
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, settled
-from tests.e2e.scenario import Scenario, condition
+from tests.e2e.scenario import Scenario, build_health_check, condition
 
 SCALE_SECONDS = 300.0
 ELSEWHERE = "cluster.x-k8s.io/replicas-managed-by"
@@ -263,16 +263,8 @@ def health_check(scenario: Scenario) -> JSON:
     unhealthy = {"type": "Nobody", "status": "True"}
     new: JSON = {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 3600}]}}
     old: JSON = {"unhealthyConditions": [{**unhealthy, "timeout": "1h"}]}
-    return {
-        "apiVersion": scenario.core,
-        "kind": "MachineHealthCheck",
-        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
-        "spec": {
-            "clusterName": scenario.name,
-            "selector": {"matchLabels": labels},
-            **(new if scenario.core.endswith("v1beta2") else old),
-        },
-    }
+    is_new = scenario.core.endswith("v1beta2")
+    return build_health_check(scenario, labels, new if is_new else old)
 
 
 def add_pools(documents: list[JSON], replicas: dict[str, int]) -> None:

@@ -236,6 +236,17 @@ def infrastructure_check(scenario: Scenario, labels: Mapping[str, str]) -> JSON:
     API version v1beta2 of core.
     """
     unhealthy = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 1}
+    checks = {"checks": {"unhealthyMachineConditions": [unhealthy]}}
+    return build_health_check(scenario, labels, checks)
+
+
+def build_health_check(
+    scenario: Scenario, labels: Mapping[str, str], checks: Mapping[str, Any]
+) -> JSON:
+    """Return a health check of the cluster's Machines with the labels.
+
+    ``checks`` are the fields of its spec that say which Machines are unhealthy.
+    """
     return {
         "apiVersion": scenario.core,
         "kind": "MachineHealthCheck",
@@ -243,7 +254,7 @@ def infrastructure_check(scenario: Scenario, labels: Mapping[str, str]) -> JSON:
         "spec": {
             "clusterName": scenario.name,
             "selector": {"matchLabels": dict(labels)},
-            "checks": {"unhealthyMachineConditions": [unhealthy]},
+            **checks,
         },
     }
 

@@ -18,7 +18,13 @@ from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.releases import NEWEST, OLDEST, PREVIOUS
-from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
+from tests.e2e.scenario import (
+    Scenario,
+    build_health_check,
+    condition,
+    one_scenario,
+    wait_nothing_left,
+)
 from tests.e2e.stack import Combination, Site, Stack
 
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
@@ -168,12 +174,7 @@ def health_check(scenario: Scenario) -> JSON:
         else {"unhealthyConditions": [{**unhealthy, "timeout": "300s"}], "maxUnhealthy": "100%"}
     )
     labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
-    return {
-        "apiVersion": scenario.core,
-        "kind": "MachineHealthCheck",
-        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
-        "spec": {"clusterName": scenario.name, "selector": {"matchLabels": labels}, **checks},
-    }
+    return build_health_check(scenario, labels, checks)
 
 
 def check_counters(scenario: Scenario, replicas: int) -> None:

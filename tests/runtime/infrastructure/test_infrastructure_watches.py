@@ -67,6 +67,15 @@ def _environment() -> InfrastructureEnvironment:
     )
 
 
+def _large_cluster() -> tuple[InfrastructureEnvironment, NamespacedName]:
+    """Return an environment with a cluster of 1,000 machines, and the cluster's key."""
+    env = _environment()
+    cluster = env.core.add_cluster()
+    for number in range(1000):
+        env.core.add_machine(cluster, f"m{number}", bootstrap=False)
+    return env, cluster
+
+
 def test_after_a_start_unfinished_machines_come_first() -> None:
     """They may have been created, or deleted, while no manager ran."""
 
@@ -181,10 +190,7 @@ def test_members_of_a_control_plane_are_found_without_reading_workers(
 
 def test_a_list_of_all_machines_lets_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
-        env = _environment()
-        cluster = env.core.add_cluster()
-        for number in range(1000):
-            env.core.add_machine(cluster, f"m{number}", bootstrap=False)
+        env, cluster = _large_cluster()
         turns = [0]
 
         async def others(decodings: list[int]) -> None:
@@ -209,10 +215,7 @@ def test_the_first_list_lets_others_run() -> None:
     """Thousands of changes at a time would delay the renewal of the lease and probes."""
 
     async def play() -> None:
-        env = _environment()
-        cluster = env.core.add_cluster()
-        for number in range(1000):
-            env.core.add_machine(cluster, f"m{number}", bootstrap=False)
+        env, _ = _large_cluster()
         turns = [0]
 
         async def others() -> None:
