@@ -73,7 +73,7 @@ def _find_control_plane(
         keys = informer.keys_by_index(BY_CONTROL_PLANE, cluster)
         found |= dict.fromkeys((informer, key) for key in keys)
     for machine in caches.core.machines.by_index(BY_CONTROL_PLANE, cluster):
-        reference = caches.core.reader.read_machine(machine).infrastructure
+        reference = caches.core.reader.read_infrastructure(machine)
         named = caches.machines.get(reference.kind) if reference is not None else None
         if reference is not None and named is not None:
             found[named, NamespacedName(metadata.namespace(machine), reference.name)] = None
