@@ -61,6 +61,33 @@ def test_heavy_concurrency() -> None:
     assert seen == state
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_other_tasks_run_between_reconciles_that_wait_for_nothing(fails: bool) -> None:
+    keys, workers = 300, 3
+    done: list[str] = []
+    turns: list[int] = []
+
+    async def reconcile(key: str) -> Result:
+        done.append(key)
+        if fails:
+            raise DeferredError("later", seconds=60)
+        return Result()
+
+    async def scenario() -> None:
+        made = controller(reconcile, concurrency=workers)
+        for number in range(keys):
+            made.queue.add(str(number))
+        async with running(made.run()):
+            while len(done) < keys:
+                turns.append(len(done))
+                await asyncio.sleep(0)
+            assert await made.stop(1)
+
+    virtually(scenario())
+    between = [after - before for before, after in itertools.pairwise(turns)]
+    assert max(between) <= workers
+
+
 ERRORS = [
     ValueError("a bug"),
     create_api_error(409, "Conflict", "changed"),

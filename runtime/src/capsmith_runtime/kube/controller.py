@@ -138,6 +138,9 @@ class Controller(Generic[K]):
                         self.queue.done(key)
             if loan.is_made:
                 return
+            # A reconcile that waits for nothing, such as that of an object that is gone, and a
+            # queue that is not empty would not let go of the event loop until all keys are done.
+            await asyncio.sleep(0)
 
     # A slow author call must not keep the objects of other tenants waiting. The number of such
     # calls per tenant is limited where they are admitted.
