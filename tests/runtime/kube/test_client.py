@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from capsmith_runtime.errors import (
     UnreachableError,
 )
 from capsmith_runtime.kube.client import NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.lightkube_client import parse_event, parse_page
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.request_limit import RequestLimit
 from capsmith_runtime.kube.workqueue import WorkQueue
@@ -90,6 +92,57 @@ async def test_metadata_may_come_alone(kubeconfig: Path, namespace: str) -> None
     assert event.object["metadata"]["resourceVersion"] == version
 
 
+async def test_managed_fields_may_be_left_out(kubeconfig: Path, namespace: str) -> None:
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"namespace": namespace, "name": "a", "annotations": {"f:a": "ä"}},
+        "data": {"managedFields": "1"},
+    }
+    everything = Selection(namespace=namespace, fields="metadata.name=a")
+    found: dict[bool, list[dict[str, Any]]] = {}
+    async with connected(kubeconfig) as client:
+        created = await client.create(CONFIG_MAP, config_map)
+        for managed_fields in (True, False):
+            selection = replace(everything, managed_fields=managed_fields)
+            page = await client.list_page(CONFIG_MAP, selection)
+            watch = client.watch(CONFIG_MAP, selection, resource_version="0")
+            async with aclosing(watch) as events:
+                found[managed_fields] = [*page.items, (await anext(events)).object]
+    assert [each["metadata"].pop("managedFields") for each in found[True]] == (
+        2 * [created["metadata"]["managedFields"]]
+    )
+    assert found[False] == found[True]
+    assert all(each["data"] == config_map["data"] for each in found[False])
+
+
+@pytest.mark.parametrize("managed_fields", [True, False])
+@pytest.mark.parametrize(
+    "item",
+    [
+        b"1",
+        b"null",
+        b"{}",
+        b'{"metadata": null}',
+        b'{"metadata": []}',
+        b'{"metadata": {"name": "\xff"}}',
+        b'{"metadata": {}, "data": "\xff"}',
+        b'{"metadata": {}, "data": }',
+        b'{"metadata": {}, "data": ' + 100_000 * b"[" + 100_000 * b"]" + b"}",
+        b'{"metadata": {"name": ' + 100_000 * b"[" + 100_000 * b"]" + b"}}",
+    ],
+    ids=lambda item: item[:40].decode(errors="replace"),
+)
+def test_what_is_no_object_counts_as_no_answer(item: bytes, managed_fields: bool) -> None:
+    page = b'{"metadata": {"resourceVersion": "1"}, "items": [%s]}' % item
+    with pytest.raises(UnreachableError):
+        parse_page(page, managed_fields=managed_fields)
+    with pytest.raises(UnreachableError):
+        parse_event(b'{"type": "ADDED", "object": %s}' % item, managed_fields=managed_fields)
+    with pytest.raises(UnreachableError):
+        parse_event(b'{"type": "ERROR", "object": 1}', managed_fields=managed_fields)
+
+
 async def test_versions_of_a_group(api: Api, kubeconfig: Path) -> None:
     async with connected(kubeconfig) as client:
         assert (await client.served_versions("coordination.k8s.io"))[0] == "v1"
@@ -113,6 +166,7 @@ async def test_refusals_are_typed(api: Api, kubeconfig: Path, namespace: str) ->
         (Answer(502, b"<html>Bad Gateway</html>"), ServerError, "<html>Bad Gateway</html>"),
         (Answer(429, b"slow down"), TooManyRequestsError, "slow down"),
         (Answer(500, b"[1]"), ServerError, "[1]"),
+        (Answer(500, b'{"message": "\xff"}'), ServerError, ""),
         (Answer(503, b"\xff\xfe"), ServerError, ""),
         (Answer(500, b""), ServerError, ""),
         (Answer(500, b'{"details": 1, "reason": null, "message": 2}'), ServerError, "2"),

@@ -71,13 +71,15 @@ class ResourceType:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filter that the API server applies to objects of a kind; an empty field does not filter."""
+    """Objects of a kind to list or watch; an empty string does not filter."""
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
     metadata_only: bool = False
     """Whether to request only metadata, because the rest is large or must not be kept in memory."""
+    managed_fields: bool = True
+    """Whether the objects have ``metadata.managedFields``, which take longest to decode."""
 
 
 EVERYTHING = Selection()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from capsmith_runtime.kube.client import (
     EVERYTHING,
@@ -65,7 +66,7 @@ class Informer:
                 self._cache,
                 self._notify,
                 self._on_listed,
-                selection=each,
+                selection=replace(each, managed_fields=False),
                 watch=watch,
                 backoff=Backoff(delays.base, delays.limit),
                 absent=absent,

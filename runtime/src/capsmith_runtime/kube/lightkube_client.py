@@ -36,6 +36,8 @@ from capsmith_runtime.kube.tracing import request_span
 
 T = TypeVar("T")
 
+# msgspec decodes strings as Python does, and leaves deep nesting to the interpreter's limit.
+_UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _MAX_RETRY_AFTER = 300.0
 
 
@@ -51,9 +53,18 @@ class _List(msgspec.Struct):
     items: list[JSON] | None = None
 
 
+_Fields = dict[str, msgspec.Raw]
+"""An object of which only the names of the fields are decoded."""
+
+
+class _ListOfFields(msgspec.Struct):
+    metadata: _ListMetadata
+    items: list[_Fields] | None = None
+
+
 class _Event(msgspec.Struct):
     type: str
-    object: JSON
+    object: msgspec.Raw
 
 
 class _Version(msgspec.Struct):
@@ -65,16 +76,20 @@ class _Group(msgspec.Struct, rename="camel"):
     versions: list[_Version]
 
 
-def parse_object(content: bytes) -> JSON:
+def parse_object(content: bytes | msgspec.Raw) -> JSON:
     """Return the object in a response body."""
     return _with_metadata(_decoded(content, dict[str, Any]))
 
 
-def parse_page(content: bytes) -> Page:
-    """Return the page of a list in a response body."""
-    found = _decoded(content, _List)
-    items = [_with_metadata(item) for item in found.items or []]
-    return Page(items, found.metadata.resource_version, found.metadata.token)
+def parse_page(content: bytes, *, managed_fields: bool = True) -> Page:
+    """Return the page of a list in a response body, with or without ``managedFields``."""
+    if managed_fields:
+        found = _decoded(content, _List)
+        items = [_with_metadata(item) for item in found.items or []]
+        return Page(items, found.metadata.resource_version, found.metadata.token)
+    read = _decoded(content, _ListOfFields)
+    items = [_without_managed_fields(item) for item in read.items or []]
+    return Page(items, read.metadata.resource_version, read.metadata.token)
 
 
 def parse_versions(content: bytes) -> tuple[str, ...]:
@@ -84,15 +99,18 @@ def parse_versions(content: bytes) -> tuple[str, ...]:
     return (preferred, *(each.version for each in found.versions if each.version != preferred))
 
 
-def parse_event(line: bytes) -> WatchEvent:
-    """Return the event in one line of a watch response.
+def parse_event(line: bytes, *, managed_fields: bool = True) -> WatchEvent:
+    """Return the event in one line of a watch response, with or without ``managedFields``.
 
     Raises the matching ApiError if the line reports the error that ended the watch.
     """
     event = _decoded(line, _Event)
     if event.type == "ERROR":
-        raise _status_error(event.object, event.object.get("code"))
-    return WatchEvent(event.type, _with_metadata(event.object))
+        status = _decoded(event.object, dict[str, Any])
+        raise _status_error(status, status.get("code"))
+    if managed_fields:
+        return WatchEvent(event.type, parse_object(event.object))
+    return WatchEvent(event.type, _without_managed_fields(_decoded(event.object, _Fields)))
 
 
 def parse_error(response: httpx2.Response) -> ApiError:
@@ -100,7 +118,7 @@ def parse_error(response: httpx2.Response) -> ApiError:
     retry_after = response.headers.get("Retry-After", "")
     try:
         status = msgspec.json.decode(response.content, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except _UNDECODABLE:
         status = {"message": response.text[:200].strip()}
     return _status_error(
         status, response.status_code, int(retry_after) if retry_after.isdecimal() else None
@@ -122,10 +140,26 @@ def _status_error(status: JSON, code: object, retry_after: float | None = None) 
     return create_api_error(number, reason, message, retry_after)
 
 
-def _decoded(content: bytes, kind: type[T]) -> T:
+# managedFields have more containers than the rest of most objects: decoding a list without them
+# takes a fifth of the time.
+def _without_managed_fields(fields: _Fields) -> JSON:
+    """Return the object whose fields are given, without ``managedFields``."""
+    metadata = _decoded(fields.pop("metadata", msgspec.Raw(b"null")), _Fields)
+    metadata.pop("managedFields", None)
+    return {**_values(fields), "metadata": _values(metadata)}
+
+
+def _values(fields: _Fields) -> JSON:
+    try:
+        return {name: msgspec.json.decode(value) for name, value in fields.items()}
+    except _UNDECODABLE as error:
+        raise _nonsense(str(error)) from error
+
+
+def _decoded(content: bytes | msgspec.Raw, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
-    except msgspec.MsgspecError as error:
+    except _UNDECODABLE as error:
         raise _nonsense(str(error)) from error
 
 
@@ -205,7 +239,8 @@ class LightkubeClient:
         # Without compression, the API server sends a page in hundreds of small chunks, whose
         # parsing takes as long as everything else that is done with the page.
         headers = {**_headers(selection, "List"), "Accept-Encoding": "gzip"}
-        return parse_page(await self._call("list", "GET", path, params, headers=headers))
+        content = await self._call("list", "GET", path, params, headers=headers)
+        return parse_page(content, managed_fields=selection.managed_fields)
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
         """Return one object from the API server; see `KubeClient.get`."""
@@ -284,7 +319,7 @@ class LightkubeClient:
                     *lines, rest = (rest + chunk).split(b"\n")
                     for line in lines:
                         if line:
-                            yield parse_event(line)
+                            yield parse_event(line, managed_fields=selection.managed_fields)
             finally:
                 await response.aclose()
         except _FAILURES as error:

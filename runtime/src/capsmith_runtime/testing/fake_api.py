@@ -396,7 +396,11 @@ def _now() -> str:
 
 def _sent(obj: JSON, selection: Selection) -> JSON:
     kept = ("apiVersion", "kind", "metadata") if selection.metadata_only else obj
-    return {name: obj[name] for name in kept}
+    sent = {name: obj[name] for name in kept}
+    if not selection.managed_fields:
+        metadata = obj["metadata"].items()
+        sent["metadata"] = {name: value for name, value in metadata if name != "managedFields"}
+    return sent
 
 
 def _selected(obj: JSON, selection: Selection) -> bool:
