@@ -139,7 +139,8 @@ class InfrastructureWatches:
 
     def _enqueue_waiting_infra_cluster(self, kind: DependentKind, change: Delta) -> None:
         """Enqueue an infrastructure cluster in deletion when its last dependent is gone."""
-        if change.new is not None and kind.has_any([change.new]):
+        # No cluster waits less because of an object that is new.
+        if change.old is None or (change.new is not None and kind.has_any([change.new])):
             return
         namespace, name = change.key.namespace, kind.cluster_name(change.latest)
         for cluster_kind, informer in self._caches.clusters.items() if name else ():
