@@ -76,6 +76,35 @@ def test_references_outside_the_user_entry_are_refused(name: str, value: object)
         parse(changed(user={name: value}))
 
 
+def merge_bomb(levels: int) -> bytes:
+    """Return a mapping that merges another one twice, which merges another one twice, and so on."""
+    lines = [
+        f"m{number}: &m{number} {{<<: [*m{number - 1}, *m{number - 1}]}}"
+        for number in range(1, levels)
+    ]
+    return "\n".join(["m0: &m0 {a: 1}", *lines]).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        # Each of these stopped the manager: the process ended, or the event loop was blocked.
+        (100_000 * b"[", "nested too deeply"),
+        (100_000 * b"{a: ", "nested too deeply"),
+        (50_000 * b"- ", "nested too deeply"),
+        (100_000 * b"- a\n", "too large"),
+        (merge_bomb(60), "anchors, aliases or tags"),
+        (b"clusters: !!timestamp a", "anchors, aliases or tags"),
+        (b"kind: 2001-99-99", "not a kubeconfig"),
+        (b"kind: " + 5_000 * b"9", "not a kubeconfig"),
+    ],
+    ids=lambda value: value[:20].decode() if isinstance(value, bytes) else None,
+)
+def test_a_hostile_kubeconfig_does_not_stop_the_manager(content: bytes, message: str) -> None:
+    with pytest.raises(KubeconfigError, match=message):
+        parse(content)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

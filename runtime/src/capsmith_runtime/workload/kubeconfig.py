@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
+import yaml
 
 from capsmith_runtime.contract.model import Endpoint
 
 ADMINISTRATOR: Final = "kubernetes-admin"
 ADMINISTRATORS: Final = "system:masters"
 SECRET_KEY: Final = "value"
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MAX_EVENTS: Final = 10_000
+"""Number of YAML events in a kubeconfig; one cluster, user and context have fewer than 100."""
+_MAX_DEPTH: Final = 32
 
 
 class KubeconfigError(ValueError):
@@ -96,8 +102,12 @@ def parse(content: bytes) -> Access:
     for a kubeconfig that is not self-contained or is incomplete.
     """
     try:
+        _check_structure(content)
         config = msgspec.yaml.decode(content, type=_Config)
-    except (msgspec.MsgspecError, UnicodeError):
+    # ValueError: dates and numbers that YAML allows and Python does not.
+    except (msgspec.MsgspecError, yaml.YAMLError, ValueError) as error:
+        if isinstance(error, KubeconfigError):
+            raise
         # The error of the parser would show the content.
         raise KubeconfigError("it is not a kubeconfig") from None
     context = _named(config.contexts, config.current_context, "context").context
@@ -116,6 +126,22 @@ def parse(content: bytes) -> Access:
         username=user.username,
         password=user.password,
     )
+
+
+# A few hundred bytes of YAML can take hours to decode, because aliases and merge keys repeat what
+# they refer to, and the C parser ends the process when it reads deep nesting.
+def _check_structure(content: bytes) -> None:
+    """Raise KubeconfigError for YAML that is too expensive, or unsafe, to decode."""
+    depth = 0
+    for number, event in enumerate(yaml.parse(content, Loader=_LOADER)):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if number > _MAX_EVENTS or depth > _MAX_DEPTH:
+            raise KubeconfigError("it is too large or nested too deeply")
+        if getattr(event, "anchor", None) or getattr(event, "tag", None):
+            raise KubeconfigError("it has YAML anchors, aliases or tags")
 
 
 class _Cluster(msgspec.Struct):
