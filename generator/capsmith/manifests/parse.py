@@ -142,6 +142,11 @@ def read_substituted(
         findings.append(_syntax(error, file))
     except (ValueError, OverflowError, RecursionError) as error:
         findings.append(_finding("manifest-yaml", f"cannot be read as YAML: {error}", file))
+    # PyYAML's constructors raise these for a value that does not have the form of its tag, such as
+    # `!!bool maybe`.
+    except (LookupError, AttributeError, TypeError):
+        message = "cannot be read as YAML: a value does not have the form of its tag"
+        findings.append(_finding("manifest-yaml", message, file))
     return tuple(manifests), tuple(findings)
 
 

@@ -62,6 +62,14 @@ def test_anything_else_is_not_a_lock(text: str) -> None:
     assert caught.value.finding.id == "lock-unreadable"
 
 
+def test_a_lock_whose_aliases_multiply_is_refused() -> None:
+    names = [
+        f"m{number}: &m{number} {{<<: [*m{number - 1}, *m{number - 1}]}}" for number in range(1, 60)
+    ]
+    with pytest.raises(UnreadableInput):
+        Lock.load("\n".join(["m0: &m0 {a: 1}", *names]), "lock.yaml")
+
+
 @pytest.mark.parametrize("deep", ["a: " + "[" * 100_000, "{" * 100_000, "- " * 100_000 + "a"])
 def test_a_lock_that_is_nested_without_end_is_refused(deep: str) -> None:
     with pytest.raises(UnreadableInput):

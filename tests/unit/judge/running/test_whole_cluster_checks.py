@@ -75,6 +75,15 @@ FAULTS: list[tuple[str, str, Edit, str]] = [
         changed("data", "value", to=encoded(PLUGIN)),
         "the kubeconfig authenticates with exec",
     ),
+    *(
+        (
+            "control-plane-kubeconfig",
+            KUBECONFIG,
+            changed("data", "value", to=value),
+            "the kubeconfig has no users",
+        )
+        for value in ("%", "/w==", encoded(""), encoded("["), encoded("1"), encoded("[" * 9999))
+    ),
     (
         "control-plane-kubeconfig",
         KUBECONFIG,

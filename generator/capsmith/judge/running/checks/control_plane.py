@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 from functools import partial
-
-import yaml
+from typing import Any
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.judge.running.checks.shared import check_conditions, wait_for_condition
@@ -19,6 +18,7 @@ from capsmith.judge.running.cluster_session import (
 from capsmith.judge.running.contract import PAUSED, V1BETA1, find_condition
 from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.objects import CLUSTER_NAME, CORE_GROUP
+from capsmith.manifests.parse import mapping_of, read_substituted, text_of
 
 _SECRET_TYPE = "cluster.x-k8s.io/secret"
 _NAME_LABEL = f"{CORE_GROUP}/control-plane-name"
@@ -65,14 +65,23 @@ def _kubeconfig(session: ClusterSession) -> None:
         raise Violated(f"the label {CLUSTER_NAME} is missing", subject, "metadata.labels")
     if secret.get("type") != _SECRET_TYPE:
         raise Violated(f"the type is {secret.get('type')}", subject, "type")
-    text = base64.b64decode((secret.get("data") or {}).get("value") or "").decode()
-    users = (yaml.safe_load(text) or {}).get("users") or []
+    users = _kubeconfig_users(secret)
     if not users:
         raise Violated("the kubeconfig has no users", subject, "data.value")
     # Core's cluster cache refuses kubeconfigs with plugins (SEC-07).
-    found = [each for user in users for each in _PLUGINS if each in user.get("user", {})]
+    found = [each for user in users for each in _PLUGINS if mapping_of(user, "user").get(each)]
     if found:
         raise Violated(f"the kubeconfig authenticates with {found[0]}", subject, "data.value")
+
+
+def _kubeconfig_users(secret: JSON) -> list[Any]:
+    """Return the users of the kubeconfig in a Secret, or none if it cannot be read."""
+    try:
+        text = base64.b64decode(text_of(secret, "data", "value")).decode()
+    except ValueError:
+        return []
+    manifests, _ = read_substituted(text, "kubeconfig", text)
+    return [user for manifest in manifests for user in manifest.listing("users")]
 
 
 def _replicas(session: ClusterSession) -> None:
