@@ -237,5 +237,5 @@ def check_topology_infrastructure_ref(context: Context, params: References) -> I
             crd.manifest,
             f"{crd.kind} {version.name}: {params.path} is not declared{found}",
             path=crd.schema_path(version.name, params.other if elsewhere else params.path),
-            when="" if elsewhere else "a ClusterClass has controlPlane.machineInfrastructure",
+            when="a ClusterClass has controlPlane.machineInfrastructure",
         )
