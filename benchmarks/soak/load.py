@@ -124,6 +124,7 @@ def _pool(run: Run, replicas: int) -> None:
     eventually(lambda: run.pool.is_settled(replicas), timeout=TIMEOUT_SECONDS, what="the pool")
     run.add(f"pool of {replicas} converges", time.monotonic() - began, "s")
     run.add("CPU, pool", run.manager.process.usage().cpu_seconds - used, "s")
+    run.pool.rest()
 
 
 def _restart(run: Run, names: list[str]) -> None:

@@ -27,6 +27,7 @@ class Pool:
         self._owner = owner
         self._api = f"{cluster.group}/{cluster.version}"
         self._stopped = threading.Event()
+        self._has_work = threading.Event()
         self._thread = threading.Thread(target=self._play, daemon=True)
 
     def start(self, replicas: int) -> None:
@@ -38,10 +39,19 @@ class Pool:
         self._cluster.client.create(
             {"apiVersion": self._api, "kind": "AcmePool", "metadata": infra, "spec": spec}
         )
+        self._has_work.set()
         self._thread.start()
+
+    def rest(self) -> None:
+        """Send no requests from when nothing is left to do until the pool is scaled or deleted.
+
+        Core watches, and causes no load while nothing changes; this class lists all the time.
+        """
+        self._has_work.clear()
 
     def stop(self) -> None:
         self._stopped.set()
+        self._has_work.set()
         self._thread.join(timeout=60)
 
     def is_settled(self, count: int) -> bool:
@@ -55,10 +65,12 @@ class Pool:
         self._cluster.client.patch(
             self._named(_CORE, "MachinePool"), {"spec": {"replicas": replicas}}
         )
+        self._has_work.set()
 
     def delete(self) -> None:
         """Delete the pool; its machines follow."""
         self._cluster.client.delete(self._named(self._api, "AcmePool"))
+        self._has_work.set()
 
     def is_gone(self) -> bool:
         client = self._cluster.client
@@ -89,6 +101,8 @@ class Pool:
                 lost = [each for each in infra if each["metadata"]["name"] in owned - names]
                 list(pool.map(self._end, [each for each in lost if each not in new]))
             self._stopped.wait(max(_POLL_SECONDS, time.monotonic() - began))
+            if not new and not lost:
+                self._has_work.wait()
 
     def _adopt(self, infra: _Object) -> _Object:
         """Create the Machine of a machine of the pool, and make it an owner."""
