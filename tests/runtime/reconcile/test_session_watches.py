@@ -15,7 +15,7 @@ from capsmith_runtime.infrastructure import Changes, Credentials, SessionFactory
 from capsmith_runtime.kube.executor import HandlerExecutor, running_key
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.session_pools import SHORT_LIFE_SECONDS, SessionPool
-from capsmith_runtime.reconcile.session_tasks import MAX_DELAY
+from capsmith_runtime.reconcile.session_tasks import MAX_DELAY, STOP_SECONDS
 from capsmith_runtime.reconcile.sessions import ReportedChange
 from capsmith_runtime.testing import clock
 
@@ -85,6 +85,27 @@ def test_a_watch_lasts_from_the_opening_to_the_closing_of_its_session() -> None:
         assert factory.events[2:] == ["end new", "close new"]
 
     _run(test)
+
+
+def test_a_coroutine_behind_a_decorator_is_awaited_and_cancelled() -> None:
+    class Decorated(Watching):
+        def watch(self, session: str, changes: Changes) -> Any:  # type: ignore[override]
+            return super().watch(session, changes)
+
+    async def main() -> None:
+        reported: list[ReportedChange] = []
+        factory = Decorated()
+        pool = SessionPool(factory, HandlerExecutor(Metrics(), timeout=20.0), reported.append)
+        factory.errors = [RuntimeError("connection lost")]
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(60)
+        assert reported == 2 * [ReportedChange(external_id="m1.old")]
+        began = asyncio.get_running_loop().time()
+        await pool.close()
+        assert factory.events == ["end old", "close old"]
+        assert asyncio.get_running_loop().time() - began < STOP_SECONDS
+
+    clock.run(main())
 
 
 def test_without_a_watch_no_task_runs() -> None:

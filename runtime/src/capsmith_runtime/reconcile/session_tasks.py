@@ -61,6 +61,7 @@ class SessionWatch:
         self._expire = expire
         self._changes = Changes(self._report)
         self._task: asyncio.Task[None] | None = None
+        self._is_coroutine = inspect.iscoroutinefunction(factory.watch)
 
     def start(self, session: object) -> None:
         """Start reporting the changes that ``session`` observes."""
@@ -75,7 +76,7 @@ class SessionWatch:
         self._changes.end()
         if self._task is None:
             return
-        if inspect.iscoroutinefunction(self._factory.watch):
+        if self._is_coroutine:
             self._task.cancel()
         _, running = await asyncio.wait({self._task}, timeout=STOP_SECONDS)
         if running:
@@ -114,32 +115,37 @@ class SessionWatch:
     async def _watch(self, session: object) -> None:
         if inspect.iscoroutinefunction(self._factory.watch):
             await await_safely("watch", self._factory.watch, (session, self._changes))
-        else:
-            await self._watch_in_thread(session)
+            return
+        answer = await self._watch_in_thread(session)
+        if inspect.isawaitable(answer):
+            # The function is asynchronous, but a decorator hides it.
+            self._is_coroutine = True
+            await await_safely("watch", lambda: answer, ())
 
-    async def _watch_in_thread(self, session: object) -> None:
+    async def _watch_in_thread(self, session: object) -> object:
         # Not one of the executor's threads: it would be busy as long as the session is open.
-        ended: asyncio.Future[None] = self._loop.create_future()
+        ended: asyncio.Future[object] = self._loop.create_future()
 
-        def settle(error: Exception | None) -> None:
+        def settle(answer: object, error: Exception | None) -> None:
             if ended.done():
                 return
             if error is None:
-                ended.set_result(None)
+                ended.set_result(answer)
             else:
                 ended.set_exception(error)
 
         def run() -> None:
-            _, problem = call_safely("watch", self._factory.watch, (session, self._changes))
+            watch: Callable[..., object] = self._factory.watch
+            answer, problem = call_safely("watch", watch, (session, self._changes))
             try:
-                self._loop.call_soon_threadsafe(settle, problem)
+                self._loop.call_soon_threadsafe(settle, answer, problem)
             except RuntimeError:
                 # The event loop is closed, so nothing waits for the thread.
                 return
 
         # A daemon: a thread that does not end must not keep a stopping process alive.
         threading.Thread(target=run, name=f"watch-{self._details['identity']}", daemon=True).start()
-        await ended
+        return await ended
 
 
 class PeriodicCheck(ABC):
