@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 _VERSION: Final = re.compile(
@@ -49,9 +50,13 @@ def count_versions(versions: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
     Strings that are not versions are ignored.
     """
-    # A single Machine with an invalid version must not hide the versions of all others.
-    known = Counter(version for version in versions if _VERSION.fullmatch(version))
-    return tuple((version, known[version]) for version in sorted(known, key=sort_key))
+    known: dict[str, SortKey] = {}
+    counter = Counter(versions)
+    for version in counter:
+        # A single Machine with an invalid version must not hide the versions of all others.
+        with suppress(ValueError):
+            known[version] = sort_key(version)
+    return tuple((version, counter[version]) for version in sorted(known, key=known.__getitem__))
 
 
 def _parts(text: str | None) -> tuple[_Part, ...]:
