@@ -18,7 +18,8 @@ import msgspec
 from capsmith_runtime.admission.api import AdmissionObject, AdmissionWarning, FieldError, Reason
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.admission.reads import MAX_RESULTS, ObjectReads, RefusingReader
-from capsmith_runtime.api.serialization import DecodingError, decode, encode
+from capsmith_runtime.admission.spec_patch import build_spec_patch
+from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import is_deleted_for_move
 from capsmith_runtime.contract.model import shorten_message
@@ -36,9 +37,15 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.results import describe_unexpected_result
-from capsmith_runtime.webhook.json_patch import Operation, canonical_json, json_patch
+from capsmith_runtime.webhook.json_patch import Operation, canonical_json
+from capsmith_runtime.webhook.large_requests import (
+    LARGE_BYTES,
+    LargeRequests,
+    RequestsBusyError,
+    compute,
+)
 from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
-from capsmith_runtime.webhook.server import WebhookGroup
+from capsmith_runtime.webhook.server import LIMITS, WebhookGroup
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -64,6 +71,8 @@ class AdmissionRequest:
     """The object in the request, or empty for a deletion."""
     old: JSON
     """The stored object, or empty for a creation."""
+    is_large: bool = False
+    """Whether the request takes so long to handle that threads have to do it."""
 
     @property
     def name(self) -> str:
@@ -124,6 +133,7 @@ def read_review(body: bytes, kind: AdmittedKind) -> AdmissionRequest:
         # The API server sends null for the object that an operation does not have.
         new=_object(request, "object", needed=operation != "DELETE"),
         old=_object(request, "oldObject", needed=operation != "CREATE"),
+        is_large=len(body) >= LARGE_BYTES,
     )
 
 
@@ -206,39 +216,6 @@ def _text(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def build_spec_patch(obj: JSON, keys: tuple[str, ...], before: Any, after: Any) -> list[Operation]:
-    """Return the JSON patch for a typed spec that changed; ``keys`` lead to the spec in ``obj``.
-
-    Fields that did not change stay as the user wrote them, as do fields that the type does not
-    have.
-    """
-    return json_patch(obj, _changed(obj, keys, encode(before), encode(after)))
-
-
-def _changed(obj: Any, keys: tuple[str, ...], before: JSON, after: JSON) -> JSON:
-    known = obj if isinstance(obj, Mapping) else {}
-    if not keys:
-        return _with_changes(known, before, after)
-    if before == after:
-        return dict(known)
-    return {**known, keys[0]: _changed(known.get(keys[0]), keys[1:], before, after)}
-
-
-def _with_changes(
-    raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
-) -> JSON:
-    result = dict(raw)
-    # Only fields that the author's type has are compared: others stay as the user wrote them.
-    for key in before.keys() | after.keys():
-        if key not in after:
-            result.pop(key, None)
-        elif key not in before or before[key] != after[key]:
-            values: list[Any] = [raw.get(key), before.get(key), after[key]]
-            nested = all(isinstance(value, Mapping) for value in values)
-            result[key] = _with_changes(*values) if nested else after[key]
-    return result
-
-
 _log = get_logger("admission")
 
 MARGIN_SECONDS: Final = 0.5
@@ -257,6 +234,7 @@ class AdmissionHandler:
         self._defaulter = kind.defaulter() if kind.defaulter is not None else None
         self._metrics = metrics
         self._tracebacks = TracebackLimiter()
+        self._large = LargeRequests(LIMITS.body_bytes)
         # Separate from the reconcilers' executor: calls that hang must not occupy each other's
         # threads.
         self._executor = HandlerExecutor(
@@ -292,13 +270,29 @@ class AdmissionHandler:
         decide: Callable[[AdmissionRequest], Awaitable[Verdict]],
         purpose: str,
     ) -> Response:
+        # After that time, the API server no longer waits for a response.
+        seconds = self._kind.timeout_seconds - MARGIN_SECONDS
         try:
-            admission = read_review(request.body, self._kind)
+            async with self._large.admit(len(request.body), seconds):
+                return await self._handle(request, decide, purpose)
+        except RequestsBusyError:
+            return Response(HTTPStatus.TOO_MANY_REQUESTS, b"", retry_after=1)
+
+    async def _handle(
+        self,
+        request: Request,
+        decide: Callable[[AdmissionRequest], Awaitable[Verdict]],
+        purpose: str,
+    ) -> Response:
+        is_large = len(request.body) >= LARGE_BYTES
+        try:
+            admission = await compute(is_large, read_review, request.body, self._kind)
         except AdmissionReviewError as error:
             return text_response(HTTPStatus.BAD_REQUEST, str(error))
         controller, began = f"{self._kind.kind}-{purpose}", time.monotonic()
         try:
-            return write_review(admission, await decide(admission))
+            verdict = await decide(admission)
+            return await compute(is_large, write_review, admission, verdict)
         except (HookTimeoutError, HooksExhaustedError) as error:
             return self._failed(controller, admission, error, "took too long")
         except Exception as error:
@@ -309,27 +303,29 @@ class AdmissionHandler:
             self._metrics.reconcile_seconds.labels(controller).observe(seconds)
 
     async def _validated(self, request: AdmissionRequest) -> Verdict:
-        if self._is_accepted(request):
+        if await compute(request.is_large, self._is_accepted, request):
             return ACCEPTED
         if request.operation == "DELETE":
-            old = self._decoded_old(request)
+            old = await self._decoded_old(request)
             return ACCEPTED if old is None else await self._results(request, "validate_delete", old)
         try:
-            new = self._decoded(request, request.new)
+            new = await self._decoded(request, request.new)
         except DecodingError as error:
             # Updates that leave the author's fields unchanged do not get here: they are possible
             # even if a field that has become required is missing.
             return self._refused(request, [build_decoding_error(request, error)])
-        old = self._decoded_old(request) if request.operation == "UPDATE" else None
+        old = await self._decoded_old(request) if request.operation == "UPDATE" else None
         if old is None:
             return await self._results(request, "validate_create", new)
         return await self._results(request, "validate_update", old, new)
 
     async def _defaulted(self, request: AdmissionRequest) -> Verdict:
-        if self._is_accepted(request) or request.operation == "DELETE":
+        if request.operation == "DELETE":
+            return ACCEPTED
+        if await compute(request.is_large, self._is_accepted, request):
             return ACCEPTED
         try:
-            obj = self._decoded(request, request.new)
+            obj = await self._decoded(request, request.new)
         except DecodingError:
             # The API server checks the schema afterwards, and reports all errors.
             return ACCEPTED
@@ -340,7 +336,8 @@ class AdmissionHandler:
             raise TypeError(
                 describe_unexpected_result(self._defaulter.default, spec, self._kind.spec)
             )
-        return Verdict(patch=build_spec_patch(request.new, request.spec_keys, obj.spec, spec))
+        values = request.new, request.spec_keys, obj.spec, spec
+        return Verdict(patch=await compute(request.is_large, build_spec_patch, *values))
 
     def _is_accepted(self, request: AdmissionRequest) -> bool:
         """Return whether the request is accepted without calling the author's code.
@@ -389,8 +386,10 @@ class AdmissionHandler:
         _log.info("refused", kind=request.kind, name=request.name, errors=len(errors))
         return Verdict(status=status, warnings=warnings or ())
 
-    def _decoded(self, request: AdmissionRequest, obj: JSON) -> AdmissionObject[Any]:
-        spec = decode(self._kind.spec, request.spec_of(obj), request.spec_path)
+    async def _decoded(self, request: AdmissionRequest, obj: JSON) -> AdmissionObject[Any]:
+        spec: Any = await compute(
+            request.is_large, decode, self._kind.spec, request.spec_of(obj), request.spec_path
+        )
         return AdmissionObject(
             name=request.name,
             namespace=metadata.namespace(obj),
@@ -401,13 +400,13 @@ class AdmissionHandler:
             client=RefusingReader(),
         )
 
-    def _decoded_old(self, request: AdmissionRequest) -> AdmissionObject[Any] | None:
+    async def _decoded_old(self, request: AdmissionRequest) -> AdmissionObject[Any] | None:
         """Return the stored object.
 
         Returns None if it cannot be decoded, since nothing may depend on that.
         """
         try:
-            return self._decoded(request, request.old)
+            return await self._decoded(request, request.old)
         except DecodingError:
             return None
 

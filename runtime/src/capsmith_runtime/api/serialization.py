@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar
@@ -181,14 +181,32 @@ def encode(value: Any) -> Any:
     Optional fields that are empty are left out.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        found = ((field, encode(getattr(value, field.name))) for field in fields(value))
-        return {
-            json_name(field): item
-            for field, item in found
-            if item is not None and (item not in ([], {}) or not has_default(field))
-        }
+        return _encode_fields(value, fields(value))
     if isinstance(value, Mapping):
         return {key: encode(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         return [encode(item) for item in value]
     return value
+
+
+def encode_differences(before: T, after: T) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return two instances of a dataclass as JSON, without the fields that are the same object.
+
+    Both may have fields with a million values, of which a change replaces few.
+    """
+    known: tuple[Field[Any], ...] = fields(before)  # type: ignore[arg-type]  # T is a dataclass
+    changed = [each for each in known if _is_replaced(each, before, after)]
+    return _encode_fields(before, changed), _encode_fields(after, changed)
+
+
+def _is_replaced(field: Field[Any], before: object, after: object) -> bool:
+    return getattr(before, field.name) is not getattr(after, field.name)
+
+
+def _encode_fields(value: Any, known: Iterable[Field[Any]]) -> dict[str, Any]:
+    found = ((field, encode(getattr(value, field.name))) for field in known)
+    return {
+        json_name(field): item
+        for field, item in found
+        if item is not None and (item not in ([], {}) or not has_default(field))
+    }

@@ -11,7 +11,7 @@ from typing import Final
 
 from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
 from capsmith_runtime.errors import ApiError, ForbiddenError, NotFoundError
-from capsmith_runtime.extension.dispatch import Dispatcher, Handler
+from capsmith_runtime.extension.dispatch import MAX_BODY_BYTES, Dispatcher, Handler
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
@@ -146,11 +146,7 @@ RETRY_SECONDS: Final = 10.0
 RENEW_SECONDS: Final = 60.0
 """Seconds between two registrations, which also recreate a deleted ExtensionConfig."""
 _OLD_VERSION: Final = "v1alpha1"
-_LIMITS: Final = replace(LIMITS, body_bytes=16 * 1024 * 1024)
-"""Limits for large topologies, whose requests contain several megabytes.
-
-Each request contains every template with its variables.
-"""
+_LIMITS: Final = replace(LIMITS, body_bytes=MAX_BODY_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,12 +24,25 @@ from capsmith_runtime.kube.http_server import Request, Response, text_response
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.results import describe_unexpected_result
+from capsmith_runtime.webhook.large_requests import (
+    LARGE_BYTES,
+    LargeRequests,
+    RequestsBusyError,
+    compute,
+)
 
 _log = get_logger("hooks")
 
 API_VERSION: Final = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
 _ROOT: Final = f"/{API_VERSION}/"
 DISCOVERY: Final = "Discovery"
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+"""Maximum size of requests in bytes: those of large topologies have several megabytes.
+
+Each request contains every template with its variables.
+"""
+_MAX_WAIT_SECONDS: Final = 10.0
+"""Maximum seconds that a large request for Discovery waits for others."""
 _MARGIN_SECONDS: Final = 0.5
 """Seconds of core's timeout that are reserved for the network."""
 
@@ -69,6 +82,7 @@ class Dispatcher:
         self._handlers = {handler.path: handler for handler in handlers}
         self._metrics = metrics
         self._tracebacks = TracebackLimiter()
+        self._large = LargeRequests(MAX_BODY_BYTES)
         # Each hook has its own threads: one that hangs must not block the others.
         self._executors = {
             path: HandlerExecutor(
@@ -90,28 +104,39 @@ class Dispatcher:
             return text_response(HTTPStatus.NOT_FOUND)
         if request.method != "POST":
             return text_response(HTTPStatus.METHOD_NOT_ALLOWED, allow="POST")
+        limit = _MAX_WAIT_SECONDS if handler is None else handler.timeout_seconds - _MARGIN_SECONDS
         try:
-            body = msgspec.json.decode(request.body, type=dict[str, Any])
+            async with self._large.admit(len(request.body), limit):
+                return await self._handle(handler, request.body)
+        except RequestsBusyError:
+            return Response(HTTPStatus.TOO_MANY_REQUESTS, b"", retry_after=1)
+
+    async def _handle(self, handler: Handler | None, content: bytes) -> Response:
+        """Return the response to a call of a hook, or of Discovery if ``handler`` is None."""
+        is_large = len(content) >= LARGE_BYTES
+        try:
+            body = await compute(is_large, _decode, content)
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             return text_response(HTTPStatus.BAD_REQUEST, str(error))
         if handler is None:
             handlers = [_description(handler) for handler in self._handlers.values()]
             return _success(DISCOVERY, {"handlers": handlers})
         began = time.monotonic()
-        response = await self._call(handler, body)
+        response = await self._call(handler, body, is_large)
         seconds = time.monotonic() - began
         self._metrics.reconcile_seconds.labels(handler.hook).observe(seconds)
         _log.debug("answered", hook=handler.hook, status=response.status.value, seconds=seconds)
         return response
 
-    async def _call(self, handler: Handler, body: dict[str, Any]) -> Response:
+    async def _call(self, handler: Handler, body: dict[str, Any], is_large: bool) -> Response:
         try:
-            request = handler.codec.read(body)
+            request = await compute(is_large, handler.codec.read, body)
             method = getattr(self._extension, handler.method)
             result = await self._executors[handler.path].call(method, request)
             if not isinstance(result, handler.codec.results):
                 raise TypeError(describe_unexpected_result(method, result, *handler.codec.results))
-            return _success(handler.hook, handler.codec.write(result, request))
+            fields = await compute(is_large, handler.codec.write, result, request)
+            return await compute(is_large, _success, handler.hook, fields)
         except (HookError, DecodingError) as error:
             _log.info("hook says no", hook=handler.hook, message=str(error))
             return _failure(handler.hook, str(error))
@@ -135,6 +160,10 @@ class Dispatcher:
         if handler.ignore_failures:
             return text_response(HTTPStatus.INTERNAL_SERVER_ERROR, message)
         return _failure(handler.hook, message)
+
+
+def _decode(content: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(content, type=dict[str, Any])
 
 
 def _description(handler: Handler) -> dict[str, Any]:

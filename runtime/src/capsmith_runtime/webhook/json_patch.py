@@ -12,6 +12,8 @@ Operation = dict[str, Any]
 
 def json_patch(old: Any, new: Any, path: str = "") -> list[Operation]:
     """Return the operations that turn ``old`` into ``new``; lists are replaced as a whole."""
+    if old is new:
+        return []
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         # As JSON: in Python, 1 equals True and 1.0, but the patch has to tell them apart.
         if canonical_json(old) == canonical_json(new):
