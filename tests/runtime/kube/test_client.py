@@ -161,6 +161,39 @@ async def test_refusals_are_typed(api: Api, kubeconfig: Path, namespace: str) ->
 
 
 @pytest.mark.parametrize(
+    "name",
+    # Each of these led to a list, or to a watch that did not end.
+    [
+        "",
+        ".",
+        "..",
+        "../../../configmaps",
+        "a/../b",
+        "..%2Fconfigmaps",
+        "?watch=true",
+        "b?watch=true",
+    ],
+)
+async def test_names_that_no_object_can_have_are_not_found(
+    api: Api, kubeconfig: Path, namespace: str, name: str
+) -> None:
+    api.create(namespace, "b")
+    async with connected(kubeconfig) as client:
+        key = NamespacedName(namespace, name)
+        with pytest.raises(NotFoundError):
+            await client.get(WIDGET, key)
+        with pytest.raises(NotFoundError):
+            await client.patch(WIDGET, key, {})
+        with pytest.raises(NotFoundError):
+            await client.patch_status(WIDGET, key, {})
+        with pytest.raises(NotFoundError):
+            await client.delete(WIDGET, key)
+        with pytest.raises(NotFoundError):
+            await client.get(WIDGET, NamespacedName(f"{namespace}/../{namespace}", "b"))
+        assert await client.get(WIDGET, NamespacedName(namespace, "b"))
+
+
+@pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
         (Answer(502, b"<html>Bad Gateway</html>"), ServerError, "<html>Bad Gateway</html>"),

@@ -6,11 +6,18 @@ anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+from urllib.parse import quote
+
+from capsmith_runtime.errors import create_api_error
 
 JSON = dict[str, Any]
+
+_NO_SEGMENT: Final = re.compile(r"\.\.?|.*[/%].*", re.DOTALL)
+"""Pattern of the names that the API server rejects for all kinds."""
 
 
 class NamespacedName(NamedTuple):
@@ -67,6 +74,19 @@ class ResourceType:
         scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         rest = "".join(f"/{part}" for part in (name, subresource) if part)
         return f"{root}{scope}/{self.plural}{rest}"
+
+    def object_path(self, key: NamespacedName, subresource: str = "") -> str:
+        """Return the URL path of an object, or of its subresource.
+
+        Raises NotFoundError for a name that no object can have. Users may write any text into owner
+        references and annotations: as part of a URL it could lead to a list of all objects, which
+        takes all memory, or to a watch, which never ends.
+        """
+        namespace, name = (quote(each, safe=":") for each in key)
+        if not name or any(_NO_SEGMENT.fullmatch(each) for each in key):
+            message = f"no {self.kind} can have the name {str(key)!r}"
+            raise create_api_error(404, "NotFound", message)
+        return self.path(namespace, name, subresource)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from capsmith_runtime.kube.client import (
     ResourceType,
     Selection,
     WatchEvent,
+    key_of,
 )
 from capsmith_runtime.kube.connection import load_config, open_session
 from capsmith_runtime.kube.log import get_logger
@@ -244,7 +245,7 @@ class LightkubeClient:
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
         """Return one object from the API server; see `KubeClient.get`."""
-        return parse_object(await self._call("get", "GET", resource.path(*key)))
+        return parse_object(await self._call("get", "GET", resource.object_path(key)))
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
         """Create an object and return it; see `KubeClient.create`."""
@@ -253,27 +254,25 @@ class LightkubeClient:
 
     async def update(self, resource: ResourceType, obj: JSON) -> JSON:
         """Replace an object and return the result; see `KubeClient.update`."""
-        metadata = obj["metadata"]
-        path = resource.path(metadata.get("namespace", ""), metadata["name"])
+        path = resource.object_path(key_of(obj))
         return parse_object(await self._call("update", "PUT", path, self._manager(), obj))
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
         """Apply a JSON merge patch and return the object; see `KubeClient.patch`."""
-        return await self._patch("patch", resource.path(*key), body, resource_version)
+        return await self._patch("patch", resource.object_path(key), body, resource_version)
 
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
         """Apply a JSON merge patch to the status; see `KubeClient.patch_status`."""
-        path = resource.path(*key, "status")
+        path = resource.object_path(key, "status")
         return await self._patch("patch_status", path, body, resource_version)
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
         """Apply an object by server-side apply and return it; see `KubeClient.apply`."""
-        metadata = obj["metadata"]
-        path = resource.path(metadata.get("namespace", ""), metadata["name"])
+        path = resource.object_path(key_of(obj))
         params = {**self._manager(), "force": "true" if force else ""}
         return parse_object(await self._call("apply", "PATCH", path, params, obj, _APPLY))
 
@@ -282,7 +281,7 @@ class LightkubeClient:
         # The API server compares the UID itself, so no other object of the same name can be deleted
         # in between.
         body = {"preconditions": {"uid": uid}} if uid else None
-        await self._call("delete", "DELETE", resource.path(*key), body=body)
+        await self._call("delete", "DELETE", resource.object_path(key), body=body)
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
         """Return the served versions of an API group; see `KubeClient.served_versions`."""
