@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import math
+import random
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +14,8 @@ import pytest
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa, x25519
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from capsmith_runtime.controlplane.secrets.certificates import (
     CertificateError,
@@ -115,6 +119,7 @@ def test_no_certificate_outlives_its_authority() -> None:
 
 def user_authority(
     key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+    *extensions: x509.ExtensionType,
 ) -> KeyPair:
     """Return an authority of a user: another key type and format, no key identifier."""
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "own")])
@@ -128,13 +133,15 @@ def user_authority(
         .not_valid_after(NOW + timedelta(days=100))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
     edwards = isinstance(key, ed25519.Ed25519PrivateKey)
     certificate = builder.sign(key, None if edwards else hashes.SHA256())
     return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), pem(key))
 
 
 def pem(
-    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+    key: PrivateKeyTypes,
     password: bytes = b"",
 ) -> bytes:
     return key.private_bytes(
@@ -185,6 +192,77 @@ def test_invalid_authorities_are_refused() -> None:
             check_authority(pair)
         with pytest.raises(CertificateError, match=message):
             new_client(pair)
+
+
+def rsa_key(p: int, q: int) -> bytes:
+    """Return an RSA key in PEM whose factors need not be prime."""
+    e, phi = 65537, (p - 1) * (q - 1)
+    d = pow(e, -1, phi)
+    public = rsa.RSAPublicNumbers(e, p * q)
+    numbers = rsa.RSAPrivateNumbers(p, q, d, d % (p - 1), d % (q - 1), pow(q, -1, p), public)
+    return pem(numbers.private_key(unsafe_skip_rsa_key_validation=True))
+
+
+def same_factors() -> bytes:
+    """Return an RSA key that has one of its factors twice."""
+    key = rsa.generate_private_key(65537, 2048)
+    p, q = (each.to_bytes(128) for each in (key.private_numbers().p, key.private_numbers().q))
+    encoded = key.private_bytes(
+        serialization.Encoding.DER,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    ).replace(p, q)
+    body = base64.encodebytes(encoded).decode()
+    return f"-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\n".encode()
+
+
+def composites(bits: int) -> tuple[int, int]:
+    """Return two numbers that an RSA key can have as factors although they are not prime."""
+    numbers, small = random.Random(bits), math.prod(range(1, 1000, 2))
+    while True:
+        p, q = (numbers.getrandbits(bits) | 1 | 3 << bits - 2 for _ in range(2))
+        if math.gcd(p * q, small) == math.gcd((p - 1) * (q - 1), 65537) == math.gcd(p, q) == 1:
+            return p, q
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        # OpenSSL would test for minutes or hours whether the factors are prime.
+        (rsa_key(*composites(4100)), "at most 8192 bits"),
+        (rsa_key(*composites(1024)), "do not match each other"),
+        (same_factors(), "do not match each other"),
+        (rsa_key(3, composites(2048)[0]), "do not match each other"),
+        (pem(dsa.generate_private_key(2048)), "found that can sign"),
+        (pem(x25519.X25519PrivateKey.generate()), "found that can sign"),
+        (AUTHORITY.key + 16 * 1024 * b"\n", "more than 16384 bytes"),
+    ],
+    ids=["size", "not prime", "same factors", "small factor", "DSA", "X25519", "bytes"],
+)
+def test_keys_that_would_block_the_event_loop_are_refused(key: bytes, message: str) -> None:
+    for check in (check_authority, check_signing_keys):
+        with pytest.raises(CertificateError, match=message):
+            check(KeyPair(AUTHORITY.certificate, key))
+
+
+def test_certificates_that_would_block_the_event_loop_are_refused() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [x509.DNSName(f"{number}.test") for number in range(10_000)]
+    large = user_authority(key, x509.SubjectAlternativeName(names))
+    with pytest.raises(CertificateError, match="the certificate has more than 65536 bytes"):
+        check_authority(large)
+    with pytest.raises(CertificateError, match="the public key has more than 16384 bytes"):
+        check_signing_keys(KeyPair(100 * AUTHORITY.certificate, AUTHORITY.key))
+
+
+def test_an_authority_whose_public_key_is_unknown_is_refused() -> None:
+    certificate = x509.load_pem_x509_certificate(AUTHORITY.certificate)
+    curve = bytes.fromhex("2a8648ce3d030107")
+    encoded = certificate.public_bytes(serialization.Encoding.DER)
+    changed = x509.load_der_x509_certificate(encoded.replace(curve, curve[:-1] + b"\x7f"))
+    unknown = changed.public_bytes(serialization.Encoding.PEM)
+    with pytest.raises(CertificateError, match="public key of the certificate cannot be used"):
+        check_authority(KeyPair(unknown, AUTHORITY.key))
 
 
 def test_an_authority_without_key_can_be_trusted() -> None:

@@ -76,6 +76,25 @@ def test_references_outside_the_user_entry_are_refused(name: str, value: object)
         parse(changed(user={name: value}))
 
 
+@pytest.mark.parametrize(
+    ("part", "name", "limit"),
+    [
+        ("cluster", "certificate-authority-data", 262144),
+        ("user", "client-certificate-data", 65536),
+        ("user", "client-key-data", 4096),
+    ],
+)
+def test_certificates_and_keys_that_would_block_the_event_loop_are_refused(
+    part: str, name: str, limit: int
+) -> None:
+    def content(size: int) -> bytes:
+        return changed(**{part: {name: base64.b64encode(size * b"a").decode()}})
+
+    assert parse(content(limit))
+    with pytest.raises(KubeconfigError, match=f"its {name} has more than {limit} bytes"):
+        parse(content(limit + 1))
+
+
 def merge_bomb(levels: int) -> bytes:
     """Return a mapping that merges another one twice, which merges another one twice, and so on."""
     lines = [

@@ -22,6 +22,15 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_EVENTS: Final = 10_000
 """Number of YAML events in a kubeconfig; one cluster, user and context have fewer than 100."""
 _MAX_DEPTH: Final = 32
+# OpenSSL reads thousands of certificates, and signs with RSA keys of any size, which takes hours.
+# The event loop waits meanwhile.
+_MAX_BYTES: Final = {
+    "certificate-authority-data": 256 * 1024,
+    "client-certificate-data": 64 * 1024,
+    "client-key-data": 4096,
+}
+"""Maximum sizes in PEM: all root certificates of an operating system have 230,000 bytes, an RSA key
+of 4096 bits 3300."""
 
 
 class KubeconfigError(ValueError):
@@ -228,6 +237,9 @@ def _text(content: bytes) -> str:
 
 def _bytes(text: str, what: str) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
+        content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise KubeconfigError(f"its {what} is not base64") from None
+    if len(content) > _MAX_BYTES[what]:
+        raise KubeconfigError(f"its {what} has more than {_MAX_BYTES[what]} bytes")
+    return content

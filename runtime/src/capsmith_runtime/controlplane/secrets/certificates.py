@@ -15,20 +15,22 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from capsmith_runtime.controlplane.secrets.private_keys import (
+    MAX_KEY_BYTES,
+    PrivateKey,
+    load_private_key,
+)
 
 SKEW: Final = timedelta(minutes=5)
 """Tolerated difference between the clocks of this host and other hosts."""
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 CLIENT_LIFE: Final = timedelta(days=365)
 
-_PrivateKey = (
-    rsa.RSAPrivateKey
-    | ec.EllipticCurvePrivateKey
-    | ed25519.Ed25519PrivateKey
-    | ed448.Ed448PrivateKey
-)
+_MAX_CERTIFICATE_BYTES: Final = 64 * 1024
+"""Maximum size of a certificate: names and extensions are read on the event loop."""
 
 
 class CertificateError(ValueError):
@@ -138,6 +140,8 @@ def check_trust(certificate: bytes) -> None:
 def check_signing_keys(pair: KeyPair) -> None:
     """Raise CertificateError unless ``pair`` is a public key with its private key."""
     expected = _spki(_private_key(pair.key))
+    if len(pair.certificate) > MAX_KEY_BYTES:
+        raise CertificateError(f"the public key has more than {MAX_KEY_BYTES} bytes")
     try:
         public = serialization.load_pem_public_key(pair.certificate).public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -202,7 +206,7 @@ def _authority_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifi
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
 
 
-def _usable_authority(pair: KeyPair) -> tuple[x509.Certificate, _PrivateKey]:
+def _usable_authority(pair: KeyPair) -> tuple[x509.Certificate, PrivateKey]:
     certificate, key = _authority(pair.certificate), _private_key(pair.key)
     if _spki(key) != _certificate_spki(certificate):
         raise CertificateError("the key does not match the certificate")
@@ -222,31 +226,38 @@ def _authority(pem: bytes) -> x509.Certificate:
 
 def _certificate(pem: bytes) -> x509.Certificate:
     try:
-        return x509.load_pem_x509_certificates(pem)[0]
+        first = x509.load_pem_x509_certificates(pem)[0]
     except (ValueError, IndexError):
         raise CertificateError("no PEM certificate found") from None
+    if len(_der(first)) > _MAX_CERTIFICATE_BYTES:
+        raise CertificateError(f"the certificate has more than {_MAX_CERTIFICATE_BYTES} bytes")
+    return first
 
 
-def _private_key(pem: bytes) -> _PrivateKey:
+def _private_key(pem: bytes) -> PrivateKey:
     try:
-        key = serialization.load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise CertificateError("no unencrypted PEM private key found") from None
-    if not isinstance(key, _PrivateKey):
-        raise CertificateError("a private key of this type cannot sign certificates")
-    return key
+        return load_private_key(pem)
+    except ValueError as error:
+        raise CertificateError(str(error)) from None
 
 
-def _spki(key: _PrivateKey) -> bytes:
+def _spki(key: PrivateKey) -> bytes:
     return key.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
 
 
 def _certificate_spki(certificate: x509.Certificate) -> bytes:
-    return certificate.public_key().public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    try:
+        return certificate.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    except (ValueError, UnsupportedAlgorithm):
+        raise CertificateError("the public key of the certificate cannot be used") from None
+
+
+def _der(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.DER)
 
 
 def _pem(certificate: x509.Certificate) -> bytes:
