@@ -48,7 +48,9 @@ class ReconcileRunner(Generic[P]):
         self._reporter = reporter
         self._new_patcher = new_patcher
         self._forget = forget
-        self._uids: dict[NamespacedName, str] = {}
+        # Strings rather than tuples as keys: the garbage collector skips a dictionary if it tracks
+        # none of its keys and values.
+        self._uids: dict[str, str] = {}
 
     async def run(
         self, key: NamespacedName, reconcile: Callable[[NamespacedName, P], Awaitable[Result]]
@@ -63,19 +65,19 @@ class ReconcileRunner(Generic[P]):
         """
         obj = self._informer.get(key)
         if obj is None:
-            self._uids.pop(key, None)
+            self._uids.pop(str(key), None)
             return self._forget(key)
         # Deleted and created again before a worker saw that it was gone.
-        if self._uids.setdefault(key, metadata.uid(obj)) != metadata.uid(obj):
+        if self._uids.setdefault(str(key), metadata.uid(obj)) != metadata.uid(obj):
             self._forget(key)
-            self._uids[key] = metadata.uid(obj)
+            self._uids[str(key)] = metadata.uid(obj)
         patcher = self._new_patcher(obj)
         if constants.OBSERVED_GENERATION in self._kind.features:
             patcher.track_generation()
         try:
             result = await reconcile(key, patcher)
         except ObjectDeletedError:
-            self._uids.pop(key, None)
+            self._uids.pop(str(key), None)
             return self._forget(key)
         except TerminalError as error:
             # It is reported already, and back-off would repeat a call that cannot succeed.

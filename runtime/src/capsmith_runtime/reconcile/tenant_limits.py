@@ -84,7 +84,8 @@ class TenantCalls:
         self.paused_until = 0.0
         self._limits = limits
         self._permits: set[CallPermit] = set()
-        self._line = CallerLine()
+        # Thousands of tenants have no waiting callers.
+        self._line: CallerLine | None = None
         self._hangs = 0
         self._answered = 0.0
 
@@ -114,6 +115,8 @@ class TenantCalls:
         left = self.paused_until - monotonic()
 
         def subscribe(wake: Callable[[], None], priority: Priority) -> None:
+            if self._line is None:
+                self._line = CallerLine()
             self._line.push(caller, wake, priority, deletion=deletion)
 
         raise DeferredError(
@@ -186,9 +189,13 @@ class TenantCalls:
         return permit.hangs and permit.began < self._answered
 
     def _wake(self) -> None:
+        if self._line is None:
+            return
         # Each caller tries again.  Two for each ended call, because the object of one may be gone.
         for _ in range(min(len(self._line), 2)):
             self._line.pop()[1]()
+        if not self._line:
+            self._line = None
 
 
 class TenantLimits:
