@@ -24,9 +24,9 @@ from capsmith_runtime.errors import (
     UnreachableError,
 )
 from capsmith_runtime.kube.client import NamespacedName, ResourceType, Selection
-from capsmith_runtime.kube.lightkube_client import parse_event, parse_page
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.request_limit import RequestLimit
+from capsmith_runtime.kube.responses import parse_event, parse_page
 from capsmith_runtime.kube.workqueue import WorkQueue
 from tests.runtime.support.faults import Loss, Request, failure
 from tests.runtime.support.following import WIDGET, connected, sample
@@ -96,7 +96,7 @@ async def test_managed_fields_may_be_left_out(kubeconfig: Path, namespace: str) 
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"namespace": namespace, "name": "a", "annotations": {"f:a": "ä"}},
+        "metadata": {"namespace": namespace, "name": "a", "annotations": {"a": "f:ä"}},
         "data": {"managedFields": "1"},
     }
     everything = Selection(namespace=namespace, fields="metadata.name=a")
@@ -128,8 +128,6 @@ async def test_managed_fields_may_be_left_out(kubeconfig: Path, namespace: str) 
         b'{"metadata": {"name": "\xff"}}',
         b'{"metadata": {}, "data": "\xff"}',
         b'{"metadata": {}, "data": }',
-        b'{"metadata": {}, "data": ' + 100_000 * b"[" + 100_000 * b"]" + b"}",
-        b'{"metadata": {"name": ' + 100_000 * b"[" + 100_000 * b"]" + b"}}",
     ],
     ids=lambda item: item[:40].decode(errors="replace"),
 )

@@ -12,7 +12,8 @@ import random
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Annotated, Any, Final, TypeVar
+from functools import partial
+from typing import Final
 
 import httpx2
 import msgspec
@@ -33,146 +34,15 @@ from capsmith_runtime.kube.connection import load_config, open_session
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.request_limit import RequestLimit
+from capsmith_runtime.kube.responses import (
+    parse,
+    parse_error,
+    parse_event,
+    parse_object,
+    parse_page,
+    parse_versions,
+)
 from capsmith_runtime.kube.tracing import request_span
-
-T = TypeVar("T")
-
-# msgspec decodes strings as Python does, and leaves deep nesting to the interpreter's limit.
-_UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_MAX_RETRY_AFTER = 300.0
-
-
-# Responses are validated: a response that does not come from Kubernetes, but from a proxy in front
-# of it, counts as no response (`UnreachableError`).
-class _ListMetadata(msgspec.Struct, rename="camel"):
-    resource_version: Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
-    token: str = msgspec.field(name="continue", default="")
-
-
-class _List(msgspec.Struct):
-    metadata: _ListMetadata
-    items: list[JSON] | None = None
-
-
-_Fields = dict[str, msgspec.Raw]
-"""An object of which only the names of the fields are decoded."""
-
-
-class _ListOfFields(msgspec.Struct):
-    metadata: _ListMetadata
-    items: list[_Fields] | None = None
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-class _Version(msgspec.Struct):
-    version: str
-
-
-class _Group(msgspec.Struct, rename="camel"):
-    preferred_version: _Version
-    versions: list[_Version]
-
-
-def parse_object(content: bytes | msgspec.Raw) -> JSON:
-    """Return the object in a response body."""
-    return _with_metadata(_decoded(content, dict[str, Any]))
-
-
-def parse_page(content: bytes, *, managed_fields: bool = True) -> Page:
-    """Return the page of a list in a response body, with or without ``managedFields``."""
-    if managed_fields:
-        found = _decoded(content, _List)
-        items = [_with_metadata(item) for item in found.items or []]
-        return Page(items, found.metadata.resource_version, found.metadata.token)
-    read = _decoded(content, _ListOfFields)
-    items = [_without_managed_fields(item) for item in read.items or []]
-    return Page(items, read.metadata.resource_version, read.metadata.token)
-
-
-def parse_versions(content: bytes) -> tuple[str, ...]:
-    """Return the versions of an API group, the preferred one first."""
-    found = _decoded(content, _Group)
-    preferred = found.preferred_version.version
-    return (preferred, *(each.version for each in found.versions if each.version != preferred))
-
-
-def parse_event(line: bytes, *, managed_fields: bool = True) -> WatchEvent:
-    """Return the event in one line of a watch response, with or without ``managedFields``.
-
-    Raises the matching ApiError if the line reports the error that ended the watch.
-    """
-    event = _decoded(line, _Event)
-    if event.type == "ERROR":
-        status = _decoded(event.object, dict[str, Any])
-        raise _status_error(status, status.get("code"))
-    if managed_fields:
-        return WatchEvent(event.type, parse_object(event.object))
-    return WatchEvent(event.type, _without_managed_fields(_decoded(event.object, _Fields)))
-
-
-def parse_error(response: httpx2.Response) -> ApiError:
-    """Return the exception for an error response, even if its body is not a Status object."""
-    retry_after = response.headers.get("Retry-After", "")
-    try:
-        status = msgspec.json.decode(response.content, type=dict[str, Any])
-    except _UNDECODABLE:
-        status = {"message": response.text[:200].strip()}
-    return _status_error(
-        status, response.status_code, int(retry_after) if retry_after.isdecimal() else None
-    )
-
-
-def _status_error(status: JSON, code: object, retry_after: float | None = None) -> ApiError:
-    if retry_after is None:
-        details = status.get("details")
-        seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
-        retry_after = seconds if isinstance(seconds, int) and seconds > 0 else None
-    if retry_after is not None:
-        retry_after = min(float(retry_after), _MAX_RETRY_AFTER)
-    number = code if isinstance(code, int) else 500
-    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
-    # Only a new list helps, so a delay would be pointless.
-    if reason == "Expired":
-        return create_api_error(number, reason, message)
-    return create_api_error(number, reason, message, retry_after)
-
-
-# managedFields have more containers than the rest of most objects: decoding a list without them
-# takes a fifth of the time.
-def _without_managed_fields(fields: _Fields) -> JSON:
-    """Return the object whose fields are given, without ``managedFields``."""
-    metadata = _decoded(fields.pop("metadata", msgspec.Raw(b"null")), _Fields)
-    metadata.pop("managedFields", None)
-    return {**_values(fields), "metadata": _values(metadata)}
-
-
-def _values(fields: _Fields) -> JSON:
-    try:
-        return {name: msgspec.json.decode(value) for name, value in fields.items()}
-    except _UNDECODABLE as error:
-        raise _nonsense(str(error)) from error
-
-
-def _decoded(content: bytes | msgspec.Raw, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(content, type=kind)
-    except _UNDECODABLE as error:
-        raise _nonsense(str(error)) from error
-
-
-def _with_metadata(obj: JSON) -> JSON:
-    if not isinstance(obj.get("metadata"), dict):
-        raise _nonsense("not an object of Kubernetes")
-    return obj
-
-
-def _nonsense(message: str) -> ApiError:
-    return create_api_error(0, "UnexpectedAnswer", message)
-
 
 _log = get_logger("client")
 _MERGE = "application/merge-patch+json"
@@ -241,21 +111,26 @@ class LightkubeClient:
         # parsing takes as long as everything else that is done with the page.
         headers = {**_headers(selection, "List"), "Accept-Encoding": "gzip"}
         content = await self._call("list", "GET", path, params, headers=headers)
-        return parse_page(content, managed_fields=selection.managed_fields)
+        read = partial(parse_page, managed_fields=selection.managed_fields)
+        return await parse(read, content)
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
         """Return one object from the API server; see `KubeClient.get`."""
-        return parse_object(await self._call("get", "GET", resource.object_path(key)))
+        return await parse(parse_object, await self._call("get", "GET", resource.object_path(key)))
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
         """Create an object and return it; see `KubeClient.create`."""
         path = resource.path(obj["metadata"].get("namespace", ""))
-        return parse_object(await self._call("create", "POST", path, self._manager(), obj))
+        return await parse(
+            parse_object, await self._call("create", "POST", path, self._manager(), obj)
+        )
 
     async def update(self, resource: ResourceType, obj: JSON) -> JSON:
         """Replace an object and return the result; see `KubeClient.update`."""
         path = resource.object_path(key_of(obj))
-        return parse_object(await self._call("update", "PUT", path, self._manager(), obj))
+        return await parse(
+            parse_object, await self._call("update", "PUT", path, self._manager(), obj)
+        )
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
@@ -274,7 +149,9 @@ class LightkubeClient:
         """Apply an object by server-side apply and return it; see `KubeClient.apply`."""
         path = resource.object_path(key_of(obj))
         params = {**self._manager(), "force": "true" if force else ""}
-        return parse_object(await self._call("apply", "PATCH", path, params, obj, _APPLY))
+        return await parse(
+            parse_object, await self._call("apply", "PATCH", path, params, obj, _APPLY)
+        )
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
         """Request the deletion of an object; see `KubeClient.delete`."""
@@ -286,7 +163,7 @@ class LightkubeClient:
     async def served_versions(self, group: str) -> tuple[str, ...]:
         """Return the served versions of an API group; see `KubeClient.served_versions`."""
         try:
-            return parse_versions(await self._call("get", "GET", f"/apis/{group}"))
+            return await parse(parse_versions, await self._call("get", "GET", f"/apis/{group}"))
         except NotFoundError:
             return ()
 
@@ -305,6 +182,7 @@ class LightkubeClient:
         }
         path, headers = resource.path(selection.namespace), _headers(selection)
         timeout = httpx2.Timeout(self._connect_seconds, read=self._silence_seconds)
+        read = partial(parse_event, managed_fields=selection.managed_fields)
         await self._limit.wait()
         try:
             response = await self._send(
@@ -318,7 +196,7 @@ class LightkubeClient:
                     *lines, rest = (rest + chunk).split(b"\n")
                     for line in lines:
                         if line:
-                            yield parse_event(line, managed_fields=selection.managed_fields)
+                            yield await parse(read, line)
             finally:
                 await response.aclose()
         except _FAILURES as error:
@@ -335,7 +213,9 @@ class LightkubeClient:
         if version:
             metadata = body.get("metadata") or {}
             body = {**body, "metadata": {**metadata, "resourceVersion": version}}
-        return parse_object(await self._call(verb, "PATCH", path, self._manager(), body, _MERGE))
+        return await parse(
+            parse_object, await self._call(verb, "PATCH", path, self._manager(), body, _MERGE)
+        )
 
     async def _call(
         self,
