@@ -5,7 +5,13 @@ from __future__ import annotations
 import base64
 import json
 
-from capsmith_runtime.extension import DiscoverVariablesRequest, Proceed, RetryAfter
+import pytest
+from capsmith_runtime.extension import (
+    DiscoverVariablesRequest,
+    HookError,
+    Proceed,
+    RetryAfter,
+)
 from capsmith_runtime.testing import extension as testing
 
 from cluster_api_provider_beacon.extension import HOLD, Extension
@@ -68,6 +74,13 @@ def test_upgrade_skips_no_minor_version() -> None:
 
     plan = Extension().generate_upgrade_plan(request)
     assert plan.control_plane == ["v1.32.0", "v1.33.0", "v1.34.1"]
+
+
+def test_upgrade_over_a_billion_minor_versions_is_rejected() -> None:
+    request = testing.upgrade_plan("v1.31.4", "v1.1000000000.0")
+
+    with pytest.raises(HookError):
+        Extension().generate_upgrade_plan(request)
 
 
 def test_machines_are_replaced_by_default() -> None:

@@ -12,6 +12,7 @@ from capsmith_runtime.extension import (
     ClusterRequest,
     DiscoverVariablesRequest,
     GeneratePatchesRequest,
+    HookError,
     InPlace,
     Patches,
     Proceed,
@@ -30,6 +31,8 @@ WORKER_MACHINE = "workerMachine"
 HOLD = "hold.beacon"
 """Prefix of annotations: a Cluster with HOLD/<hook name> is held at that hook."""
 WAIT_SECONDS = 5
+MAX_MINOR_VERSIONS = 100
+"""Maximum number of minor versions in an upgrade, because users may request v1.999999999.0."""
 
 
 class Extension(RuntimeExtension):
@@ -85,6 +88,8 @@ class Extension(RuntimeExtension):
             int(version.split(".")[1])
             for version in (request.from_control_plane_version, request.to_version)
         )
+        if end - begin > MAX_MINOR_VERSIONS:
+            raise HookError(f"upgrades over more than {MAX_MINOR_VERSIONS} minor versions")
         between = [f"v1.{minor}.0" for minor in range(begin + 1, end)]
         return UpgradePlan(control_plane=[*between, request.to_version])
 
