@@ -10,8 +10,14 @@ import pytest
 
 from capsmith_runtime.contract.model import ObjectRef
 from capsmith_runtime.contract.versions import choose
-from capsmith_runtime.controlplane.external_objects import ContractKinds, ExternalObjects
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.controlplane.external_objects import (
+    CacheNotSyncedError,
+    ContractKinds,
+    ExternalObjects,
+)
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName, Page, ResourceType, Selection
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.testing import clock
@@ -27,15 +33,27 @@ from tests.runtime.support.waiting import running
 
 MACHINE = ObjectRef(INFRASTRUCTURE, "FakeMachine", "m1")
 TEMPLATE = ObjectRef(INFRASTRUCTURE, "FakeMachineTemplate", "t1")
+FOREIGN = ObjectRef(INFRASTRUCTURE, "ForeignTemplate", "t1")
 NAMESPACE = "default"
+
+
+class Api(FakeApi):
+    """Refuses lists of one kind, for which the manager has no permission."""
+
+    async def list_page(
+        self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
+    ) -> Page:
+        if resource.kind == FOREIGN.kind:
+            raise create_api_error(403, "Forbidden", "cannot list")
+        return await super().list_page(resource, selection, limit=limit, token=token)
 
 
 class Site:
     """External objects on the fake API server, and the events that they have caused."""
 
     def __init__(self) -> None:
-        self.api = FakeApi("v1beta2", Manifests(()))
-        for kind in ("FakeMachine", "FakeMachineTemplate"):
+        self.api = Api("v1beta2", Manifests(()))
+        for kind in ("FakeMachine", "FakeMachineTemplate", FOREIGN.kind):
             self.api.add(crd_of(INFRASTRUCTURE, kind))
         self.api.add(template_of("t1"))
         self.api.add(_machine())
@@ -103,5 +121,19 @@ def test_a_template_of_the_kind_of_machines_takes_no_events(misused: bool) -> No
         site.api.change("FakeMachine", key, {"metadata": {"labels": {"team": "x"}}})
         await asyncio.sleep(1)
         assert "machine m1" in site.events
+
+    _run(test)
+
+
+def test_workers_do_not_wait_again_for_a_kind_that_cannot_be_listed() -> None:
+    """Control planes that refer to such a kind would occupy all workers."""
+
+    async def test(site: Site) -> None:
+        times = [monotonic()]
+        for _ in range(3):
+            with pytest.raises(CacheNotSyncedError):
+                await site.external.get_template(NAMESPACE, FOREIGN)
+            times.append(monotonic())
+        assert times[0] < times[1] == times[2] == times[3]
 
     _run(test)

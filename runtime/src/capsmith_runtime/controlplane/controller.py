@@ -151,7 +151,7 @@ class ControlPlaneController:
         except NotAvailableError as error:
             summary.wait(error.waiting)
         except CacheNotSyncedError as error:
-            summary.wait(Waiting("CacheIsEmpty", str(error), 1.0))
+            summary.wait(Waiting("CacheIsEmpty", str(error), 5.0))
         except DeferredError:
             # The counters in the status must be current even while the infrastructure rejects
             # requests.

@@ -18,6 +18,7 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import CONTROL_PLANE_LABEL, CORE_GROUP
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches
@@ -134,6 +135,10 @@ def _without_schemas(crd: JSON) -> JSON:
 
 TEMPLATE_NOT_FOUND: Final = "InfrastructureTemplateNotFound"
 _SYNC_SECONDS: Final = 10.0
+"""Seconds to wait for a cache that was just started.
+
+Later, no worker waits for it: users may refer to kinds that the manager may not list.
+"""
 
 EventHandler = Callable[[JSON], None]
 
@@ -177,6 +182,8 @@ class ExternalObjects:
         # By group, kind and label selector: a user chooses the kinds in references.  A Machine that
         # names a kind of template must not decide which templates the cache contains.
         self._informers: dict[tuple[str, str, str], Informer] = {}
+        self._due: dict[Informer, float] = {}
+        """For each informer, the time until which it is waited for."""
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -225,7 +232,7 @@ class ExternalObjects:
             informer = self._start(resource, labels, handler)
         if not informer.synced.is_set():
             try:
-                async with asyncio.timeout(_SYNC_SECONDS):
+                async with asyncio.timeout(max(0.0, self._due[informer] - monotonic())):
                     await informer.synced.wait()
             except TimeoutError:
                 message = f"no list of {resource.plural}.{resource.group}"
@@ -237,7 +244,11 @@ class ExternalObjects:
         informer = self._caches.informer(resource, self._caches.scope.select(labels=labels))
         # Status changes are ignored: only core reads the status of these objects.
         informer.add_handler(on_change(_relevant_fields, handler))
+        replaced = self._informers.get((resource.group, resource.kind, labels))
+        if replaced is not None:
+            del self._due[replaced]
         self._informers[(resource.group, resource.kind, labels)] = informer
+        self._due[informer] = monotonic() + _SYNC_SECONDS
         self._changed.set()
         return informer
 
