@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.addon.addons import is_cluster_selected
+from capsmith_runtime.addon.addons import is_cluster_selected, select_clusters
 from capsmith_runtime.addon.installations import (
     PENDING,
     REMOVED,
@@ -21,6 +21,13 @@ from capsmith_runtime.addon.installations import (
 )
 from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.kinds import core_type
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.manifests import Manifests
+from tests.runtime.support.decoding import record_decoded
+from tests.runtime.support.waiting import running
 
 GROUP = "addons.cluster.x-k8s.io"
 LAMP = NamespacedName("one", "lamp")
@@ -112,3 +119,20 @@ def test_an_add_on_selects_clusters_of_its_namespace(
     assert (
         is_cluster_selected({**addon(), "spec": {"clusterSelector": selector}}, cluster) is selected
     )
+
+
+async def test_clusters_of_other_namespaces_are_not_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each user may write a megabyte into a Cluster, which add-ons of all others would read."""
+    api = FakeApi("v1beta2", Manifests(()))
+    resource = core_type("v1beta2", "Cluster", "clusters")
+    for namespace in ("one", "two"):
+        names = {"name": f"of-{namespace}", "namespace": namespace}
+        api.add({"apiVersion": resource.api_version, "kind": "Cluster", "metadata": names})
+    clusters = Informer(api, resource, Metrics())
+    async with running(clusters.run()):
+        await clusters.synced.wait()
+        decoded = record_decoded(monkeypatch)
+        assert select_clusters(addon(), clusters) == ["of-one"]
+    assert decoded == ["of-one"]

@@ -108,7 +108,7 @@ class AddonController:
             await patcher.add_finalizer(self.kind, further=self.build_record(patcher.obj))
             if await self._author.decode_spec(patcher) is None:
                 return Result()
-        selected = set() if deleting else set(self.selected_clusters(patcher.obj))
+        selected = set() if deleting else set(select_clusters(patcher.obj, self._caches.clusters))
         recorded = await self._record_clusters(key, patcher, before, selected)
         if deleting and not recorded:
             await patcher.remove_finalizer(self.kind.finalizer)
@@ -116,14 +116,6 @@ class AddonController:
         self._requeue_changed(key, patcher.obj, recorded, selected)
         await self._write_status(key, patcher, recorded, selected)
         return Result()
-
-    def selected_clusters(self, obj: Object) -> list[str]:
-        """Return the names of an add-on's selected Clusters that are not being deleted."""
-        return [
-            metadata.name(cluster)
-            for cluster in self._caches.clusters.items()
-            if not metadata.is_deleting(cluster) and is_cluster_selected(obj, cluster)
-        ]
 
     async def _record_clusters(
         self, key: NamespacedName, patcher: Patcher, before: Set[str], selected: set[str]
@@ -181,6 +173,20 @@ class AddonController:
         self._requested.pop(key, None)
         self._statuses.forget(key)
         return Result()
+
+
+def select_clusters(addon: Object, clusters: Informer) -> list[str]:
+    """Return the names of an add-on's selected Clusters that are not being deleted."""
+    # Clusters of other namespaces are not even decoded: there may be thousands of them, and each
+    # user may write a megabyte into one.
+    found = (clusters.get(key) for key in clusters.keys_in(metadata.namespace(addon)))
+    return [
+        metadata.name(cluster)
+        for cluster in found
+        if cluster is not None
+        and not metadata.is_deleting(cluster)
+        and is_cluster_selected(addon, cluster)
+    ]
 
 
 def is_cluster_selected(addon: Object, cluster: Object | Cluster) -> bool:

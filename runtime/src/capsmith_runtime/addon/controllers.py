@@ -176,7 +176,8 @@ class _KindControllers:
         self._queues[self._installation_name].add(Installation(key_of(addon), cluster).key)
 
     def _addons_in(self, namespace: str) -> list[JSON]:
-        return [obj for obj in self.informer.items() if metadata.namespace(obj) == namespace]
+        found = (self.informer.get(key) for key in self.informer.keys_in(namespace))
+        return [obj for obj in found if obj is not None]
 
     @property
     def _installation_name(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.control_plane import is_control_plane
@@ -22,6 +23,8 @@ from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_of, sp
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
 from capsmith_runtime.reconcile.watches import on_change
+
+_BY_TEMPLATE: Final = "infrastructure template"
 
 
 class ControlPlaneControllers:
@@ -56,7 +59,9 @@ class ControlPlaneGroup(ControllerGroup):
         self._workers = ClusterWorkers(caches)
         self._informers = {
             kind.resource.kind: caches.informer(
-                kind.resource, caches.scope.select_own(), {BY_CLUSTER: cluster_of}
+                kind.resource,
+                caches.scope.select_own(),
+                {BY_CLUSTER: cluster_of, _BY_TEMPLATE: partial(self._index_by_template, kind)},
             )
             for kind in kinds
         }
@@ -118,8 +123,8 @@ class ControlPlaneGroup(ControllerGroup):
 
     def _enqueue_by_cluster(self, value: str) -> None:
         for name, informer in self._informers.items():
-            for obj in informer.by_index(BY_CLUSTER, value):
-                self._queues[name].add(key_of(obj))
+            for key in informer.keys_by_index(BY_CLUSTER, value):
+                self._queues[name].add(key)
 
     def _enqueue_owner(self, machine: JSON) -> None:
         for name, informer in self._informers.items():
@@ -147,16 +152,21 @@ class ControlPlaneGroup(ControllerGroup):
             self._enqueue_owner(machine)
 
     def _enqueue_users_of_template(self, obj: JSON) -> None:
-        key = (metadata.namespace(obj), obj["kind"], metadata.name(obj))
+        value = _template_key(obj, obj["kind"], metadata.name(obj))
         for name, informer in self._informers.items():
-            paths = self._controllers[name].kind.field_paths
-            for control_plane in informer.items():
-                # No index: templates change rarely, and there are few control planes compared to
-                # Machines.
-                at_contract_paths = read_at_contract_paths(control_plane, paths)
-                template = self._shape.read_machine_template(at_contract_paths).infrastructure
-                if (metadata.namespace(control_plane), template.kind, template.name) == key:
-                    self._queues[name].add(key_of(control_plane))
+            # Keys suffice: each tenant may change templates, and have control planes of a megabyte.
+            for key in informer.keys_by_index(_BY_TEMPLATE, value):
+                self._queues[name].add(key)
+
+    def _index_by_template(self, kind: ControlPlaneKind, control_plane: JSON) -> Iterable[str]:
+        at_contract_paths = read_at_contract_paths(control_plane, kind.field_paths)
+        template = self._shape.read_machine_template(at_contract_paths).infrastructure
+        yield _template_key(control_plane, template.kind, template.name)
+
+
+def _template_key(obj: JSON, kind: str, name: str) -> str:
+    """Return the index key of a template in the namespace of ``obj``."""
+    return f"{metadata.namespace(obj)}/{kind}/{name}"
 
 
 def _enqueue(queue: WorkQueue[NamespacedName]) -> Handler:
