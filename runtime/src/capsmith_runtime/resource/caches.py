@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster
@@ -28,6 +28,13 @@ from capsmith_runtime.resource.api import ResourceReconciler
 
 ResourceKind = Kind[ResourceReconciler[Any]]
 _BY_CLUSTER_OF_OWNER = "clusterOfOwner"
+MAX_OWNERS: Final = 64
+"""Maximum number of an object's owners to read, and of objects whose owners are read in a search.
+
+Users may give each of their objects thousands of owners.
+"""
+MAX_LOOKUPS: Final = 16
+"""Maximum number of owners to look up on the API server in one reconcile."""
 
 
 class ResourceCaches:
@@ -62,7 +69,7 @@ class ResourceCaches:
     def owner_keys(self, obj: JSON) -> Iterator[tuple[Informer, NamespacedName]]:
         """Yield the informer and the key of each owner that is a provider object or a Machine."""
         informers = self._owner_informers()
-        for reference in metadata.items(obj, "metadata", "ownerReferences"):
+        for reference in metadata.items(obj, "metadata", "ownerReferences")[:MAX_OWNERS]:
             informer = informers.get(metadata.text(reference, "kind"))
             group = metadata.text(reference, "apiVersion").partition("/")[0]
             if informer is not None and informer.resource.group == group:
@@ -78,7 +85,7 @@ class ResourceCaches:
         namespace = metadata.namespace(obj)
         seen: set[str] = set()
         pending = [obj] if namespace else []
-        while pending:
+        while pending and len(seen) < MAX_OWNERS:
             current = pending.pop(0)
             # Owner references may form a cycle.
             if metadata.namespace(current) != namespace or metadata.uid(current) in seen:
@@ -97,7 +104,8 @@ class ResourceCaches:
         belong to no Cluster. Returns None if all existing owners are cached.
         """
         core, pending, seen = self._infrastructure.core, [obj], set[str]()
-        while pending:
+        lookups = 0
+        while pending and len(seen) < MAX_OWNERS:
             current = pending.pop(0)
             if metadata.uid(current) in seen:
                 continue
@@ -107,6 +115,9 @@ class ResourceCaches:
                 if cached is not None:
                     pending.append(cached)
                     continue
+                lookups += 1
+                if lookups > MAX_LOOKUPS:
+                    return f"one of more than {MAX_LOOKUPS} owners"
                 try:
                     uids = set(owner_uids(current))
                     found = await find_live(core.client, informer.resource, key, uids)
@@ -180,7 +191,7 @@ class ResourceCaches:
         infrastructure, seen = self._infrastructure, set[str]()
         machines = (infrastructure.core.machines, *infrastructure.identity.recorded_users)
         pending = [obj]
-        while pending:
+        while pending and len(seen) < MAX_OWNERS:
             current = pending.pop()
             if metadata.uid(current) in seen:
                 continue
@@ -206,7 +217,7 @@ class ResourceCaches:
         """
         kinds = {each.resource.kind for each in self._infrastructure.identity.recorded_users}
         found, seen, pending = list[JSON](), set[str](), [obj]
-        while pending:
+        while pending and len(seen) < MAX_OWNERS:
             current = pending.pop(0)
             # Owner references may form a cycle.
             if metadata.uid(current) in seen:
