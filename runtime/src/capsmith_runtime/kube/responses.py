@@ -37,6 +37,9 @@ async def parse(function: Callable[[bytes], T], content: bytes) -> T:
     certain depth on. The API server stores objects with up to 10,000 levels: a single one of them
     must not keep a manager from reading all the others of its kind.
     """
+    # Few containers cannot be nested deeply; most events of a watch have less than a hundred.
+    if content.count(b"{") + content.count(b"[") < _SPARE_FRAMES:
+        return function(content)
     try:
         return _call_with_spare_frames(function, content)
     except RecursionError:
