@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.ipam.address_ranges import AddressRanges
-from capsmith_runtime.ipam.allocator import AddressRequest
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.ipam.allocator import MAX_LOOKUPS, AddressRequest
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.testing.clock import VirtualLoop
 from tests.runtime.ipam.allocator_environment import (
@@ -250,6 +250,41 @@ def _taken(env: AllocatorEnvironment) -> list[str]:
     texts = [f"10.0.0.{n}" for n in (1, 2)]
     numbers = {text: AddressRanges.of([text], 24).spans[0][0] for text in texts}
     return [text for text, number in numbers.items() if env.usage.holders(number)]
+
+
+def test_few_claims_of_reservations_are_looked_up_at_a_time() -> None:
+    """Users can write the status of a pool: a worker would wait for a thousand requests."""
+
+    async def scenario(env: AllocatorEnvironment) -> None:
+        await _look_up(env)
+
+    _run(scenario)
+
+
+async def _look_up(env: AllocatorEnvironment) -> None:
+    looked_up: list[str] = []
+    get = env.client.get
+
+    async def count(resource: ResourceType, key: NamespacedName) -> JSON:
+        if resource is CLAIM_TYPE:
+            looked_up.append(key.name)
+        return await get(resource, key)
+
+    env.client.get = count  # type: ignore[method-assign]
+    gone = [AddressRequest(NamespacedName("default", f"g{n}"), f"g{n}") for n in range(60)]
+    foreign = [AddressRequest(NamespacedName("other", f"o{n}"), f"o{n}") for n in range(60)]
+    states = [_reserved("10.1.0.1", request) for request in (*gone, *foreign)]
+    first, *others = [each["status"]["allocation"] for each in states]
+    first["reservations"] += [entry for each in others for entry in each["reservations"]]
+    env.server.patch("FooPool", POOL.key, states[0])
+
+    assert await env.reserve(env.claim("a")) == "10.0.0.1"
+    assert (len(looked_up), env.allocator.is_loaded) == (MAX_LOOKUPS, False)
+    assert await env.reserve(env.claim("b")) == "10.0.0.2"
+    assert (len(looked_up), env.allocator.is_loaded) == (60, True)
+    pool = env.pools.get(POOL.key) or {}
+    left = pool["status"]["allocation"]["reservations"]
+    assert {entry["claimName"] for entry in left} == {"a", "b"}
 
 
 def _reserved(address: str, request: AddressRequest) -> JSON:

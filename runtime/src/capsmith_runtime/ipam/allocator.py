@@ -184,6 +184,8 @@ _ATTEMPTS: Final = 5
 _MAX_RESERVATIONS: Final = 500
 """Maximum number of concurrent reservations; the schema allows twice as many."""
 _BUSY_SECONDS: Final = 1.0
+MAX_LOOKUPS: Final = 50
+"""Maximum number of claims to look up on the API server in one reconcile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,8 @@ class PoolAllocator:
         self._reservations = Reservations(self._usage)
         self._requests: dict[str, tuple[AddressRequest, asyncio.Future[int | Waiting]]] = {}
         self._lock = asyncio.Lock()
+        self.is_loaded = True
+        """Whether each reservation of the status was checked when they were last loaded."""
         # UID of the pool for which this process is the holder and has listed all addresses.
         self._allocator_epoch = ""
 
@@ -348,11 +352,18 @@ class PoolAllocator:
 
     async def _load_reservations(self, pool: JSON) -> None:
         """Load all managers' valid reservations from the pool's status."""
-        valid = {
-            reservation.uid: reservation
-            for reservation in read_reservations(pool)
-            if not await self._is_completed(reservation)
-        }
+        valid: dict[str, Reservation] = {}
+        lookups = 0
+        for reservation in read_reservations(pool):
+            is_completed = self._is_completed_in_cache(reservation)
+            if is_completed is None:
+                lookups += 1
+                # Users can write the status.  What is not looked up yet keeps its address.
+                if lookups <= MAX_LOOKUPS:
+                    is_completed = not await self._has_claim(reservation)
+            if not is_completed:
+                valid[reservation.uid] = reservation
+        self.is_loaded = lookups <= MAX_LOOKUPS
         self._drop_live_list()
         if self._reservations.replace_all(valid):
             self._context.requeue_claims(self._pool)
@@ -361,24 +372,30 @@ class PoolAllocator:
         for pool in self._context.index.drop_outdated_live_list():
             self._context.requeue_claims(pool)
 
-    async def _is_completed(self, reservation: Reservation) -> bool:
+    def _is_completed_in_cache(self, reservation: Reservation) -> bool | None:
         """Return whether a reservation can no longer lead to an IPAddress.
 
-        Either an IPAddress has its name, or the claim is gone.  In the second case a manager that
-        has lost the lease may still create one, but that belongs to no claim and is removed.
+        Either an IPAddress has its name, or the claim is gone; then None is returned, because the
+        cache may lag behind.  In the second case a manager that has lost the lease may still create
+        one, but that belongs to no claim and is removed.
         """
         address = self._context.addresses.get(reservation.claim)
         if address is not None and not metadata.is_deleting(address):
             return True
+        # A claim is in the namespace of its pool.
+        if self._pool.key.namespace not in ("", reservation.claim.namespace):
+            return True
         claim = self._context.claims.get(reservation.claim)
-        if claim is None or metadata.uid(claim) != reservation.uid:
-            # The cache may lag behind: only the API server knows.
-            try:
-                resource = self._context.claims.resource
-                claim = await self._context.client.get(resource, reservation.claim)
-            except NotFoundError:
-                return True
-        return metadata.uid(claim) != reservation.uid
+        return False if claim is not None and metadata.uid(claim) == reservation.uid else None
+
+    async def _has_claim(self, reservation: Reservation) -> bool:
+        """Return whether the claim of a reservation exists on the API server."""
+        try:
+            resource = self._context.claims.resource
+            claim = await self._context.client.get(resource, reservation.claim)
+        except NotFoundError:
+            return False
+        return metadata.uid(claim) == reservation.uid
 
     def _choose_address(self, request: AddressRequest) -> int | Waiting:
         usage, chosen = self._usage, request.number

@@ -277,11 +277,13 @@ class IPPoolController:
             return self._forget(key)
         if await self._reporter.ensure_paused_condition(patcher, None):
             return Result()
-        await self._registry.allocator(key).sync_status()
+        allocator = self._registry.allocator(key)
+        await allocator.sync_status()
         patcher.obj = self._registry.pools.get(key) or patcher.obj
         # Counted after reservations were synced: a reserved address may still become an IPAddress.
         if usage.in_use:
-            return await self._reporter.report_wait(patcher, _IN_USE)
+            waiting = _IN_USE if allocator.is_loaded else replace(_IN_USE, requeue_after=1.0)
+            return await self._reporter.report_wait(patcher, waiting)
         pool = await self._registry.find_pool(key)
         if pool is None:
             message = "the spec cannot be read"
