@@ -57,6 +57,7 @@ from capsmith.judge.running.objects import (
 )
 from capsmith.judge.running.run import run_checks, skip_checks
 from capsmith.judge.running.session import Session
+from capsmith.manifests.parse import mapping_of
 
 if TYPE_CHECKING:
     from capsmith.judge.running.servers import Installation, ManagementServers
@@ -274,6 +275,9 @@ def run(
     if request.kubeconfig is not None and request.managers:
         raise ValueError("--manager and --kubeconfig exclude each other.")
     provider = read_provider(folder, request)
+    # Files that cannot be read are reported before servers start, which takes a minute.
+    for path in (*request.apply, *((request.objects,) if request.objects is not None else ())):
+        read_objects(path)
     with _scratch(request.logs) as scratch:
         if request.kubeconfig is not None:
             return _given(provider, request, request.kubeconfig, scratch, progress, done)
@@ -425,8 +429,8 @@ def find_secrets(env: Iterable[str], objects: Iterable[JSON]) -> frozenset[str]:
     found = {value for name, value in variables.items() if is_secret_variable(name)}
     for each in objects:
         if each.get("kind") == "Secret":
-            found.update(map(str, (each.get("stringData") or {}).values()))
-            for value in map(str, (each.get("data") or {}).values()):
+            found.update(map(str, mapping_of(each, "stringData").values()))
+            for value in map(str, mapping_of(each, "data").values()):
                 found.add(value)
                 with suppress(ValueError):
                     found.add(base64.b64decode(value).decode())

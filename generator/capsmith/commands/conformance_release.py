@@ -20,7 +20,7 @@ from capsmith.judge.running.model import Timing
 from capsmith.judge.running.objects import MACHINE_POOL
 from capsmith.manifests.bundle import NONE, Bundle, find_roles
 from capsmith.manifests.crds import Crd, find_field
-from capsmith.manifests.parse import Manifest, parse_manifests
+from capsmith.manifests.parse import Manifest, parse_manifests, text_of
 from capsmith.workspace.reading import read_document
 
 _LARGEST = 1 << 24
@@ -52,9 +52,19 @@ class ConformanceRequest(NamedTuple):
 def read_objects(path: Path) -> list[JSON]:
     """Return the Kubernetes objects in a YAML file.
 
-    Raises UnreadableInput for invalid YAML.
+    Raises UnreadableInput for invalid YAML, and for objects without API version, kind or name.
     """
-    return [dict(manifest.document) for manifest in read_manifests(path)]
+    manifests = read_manifests(path)
+    for each in manifests:
+        if not (text_of(each.document, "apiVersion") and each.kind and each.name):
+            raise UnreadableInput(
+                "manifest-object",
+                "an object without apiVersion, kind or metadata.name",
+                file=str(path),
+                line=each.line,
+                hint="Correct the file.",
+            )
+    return [dict(manifest.document) for manifest in manifests]
 
 
 def read_manifests(path: Path) -> list[Manifest]:
@@ -65,7 +75,13 @@ def read_manifests(path: Path) -> list[Manifest]:
     manifests, findings = parse_manifests(read_document(path, _LARGEST), str(path))
     if findings:
         first = findings[0]
-        raise UnreadableInput(first.id, first.message, file=str(path), hint="Correct the file.")
+        raise UnreadableInput(
+            first.id,
+            first.message,
+            file=str(path),
+            line=first.location.line,
+            hint="Correct the file.",
+        )
     return list(manifests)
 
 
@@ -138,6 +154,8 @@ def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
     others = tuple(ProviderRelease(each, read_newest_version(each)) for each in request.others)
     commands = _commands(request.managers, (release, *others))
     components = _components(release, commands)
+    for part in (each for found in (release, *others) for each in found.components):
+        _refuse_unusable(part)
     manifests = [each for part in components for each in read_manifests(folder / part.file)]
     known = sorted({role for contract in load_contracts() for role in contract.types})
     given = dict(parse_role(text, known) for text in request.roles)
@@ -151,6 +169,13 @@ def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
     }
     roles = {crd.kind: _role(crd, by_name[crd.manifest.name]) for crd in bundle.crds}
     return CheckedProvider(release, others, components, roles, contracts, commands)
+
+
+def _refuse_unusable(component: ReleaseComponent) -> None:
+    """Raise UnreadableInput for a components file that the run could not install."""
+    # Also finds files that are too large, links and pipes, before anything reads them whole.
+    read_manifests(component.out / component.file)
+    _ = component.namespace
 
 
 def _role(crd: Crd, role: str) -> str:

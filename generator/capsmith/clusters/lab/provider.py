@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from capsmith.clusters.lab.errors import (
     LabError,
     keep_tail,
@@ -21,9 +19,9 @@ from capsmith.clusters.lab.errors import (
 )
 from capsmith.clusters.processes.component import ProviderRelease, read_newest_version
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.repository import load
 from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith.errors import UnreadableInput
+from capsmith.manifests.parse import read_substituted, text_of
 
 _RELEASED = ("templates", "metadata.yaml", "hack/release.py")
 _IN_IMAGE = (
@@ -31,6 +29,9 @@ _IN_IMAGE = (
     *("src", "vendor"),
 )
 _CONFIG = "config"
+_DESCRIPTION = "provider.yaml"
+_MANIFEST = "lab-manifest"
+"""Error id for a sample or a CRD that cannot be read."""
 _WRITTEN = ("out", "__pycache__")
 _SECONDS = 300
 _LIST_FAULTS = (
@@ -91,9 +92,9 @@ class ProviderRepository:
             for folder in self._config_folders()
             for path in sorted((self.folder / folder / "samples").glob("*.yaml"))
         ]
-        files = [load(path.read_text(encoding="utf-8")) for path in samples]
+        files = [_read_documents(path, _MANIFEST) for path in samples]
         scopes = self._cluster_scoped()
-        selected = [file for file in files if any(each.get("kind") in scopes for each in file)]
+        selected = [file for file in files if any(text_of(each, "kind") in scopes for each in file)]
         return [each for file in selected for each in file]
 
     def check_manager(self) -> None:
@@ -201,11 +202,10 @@ class ProviderRepository:
         found = set()
         for path in self._files(*self._config_folders()):
             if path.suffix == ".yaml" and "crd" in path.parts:
-                for each in load(path.read_text(encoding="utf-8")):
-                    spec = each.get("spec") or {}
-                    if spec.get("scope") == "Cluster":
-                        found.add(str(spec["names"]["kind"]))
-        return found
+                for each in _read_documents(path, _MANIFEST):
+                    if text_of(each, "spec", "scope") == "Cluster":
+                        found.add(text_of(each, "spec", "names", "kind"))
+        return found - {""}
 
     def _released_files(self) -> Iterator[Path]:
         return self._files(*self._config_folders(), *_RELEASED)
@@ -254,19 +254,36 @@ def _spec(folder: Path) -> dict[str, Any] | None:
 
     The content includes a name.
     """
-    path = folder / "provider.yaml"
+    path = folder / _DESCRIPTION
     if not path.is_file():
         return None
+    documents = _read_documents(path, "lab-no-provider")
+    if len(documents) != 1 or "name" not in documents[0]:
+        raise _unreadable(path, "lab-no-provider", "no name")
+    return {**documents[0], "name": str(documents[0]["name"])}
+
+
+def _read_documents(path: Path, id: str) -> list[JSON]:
+    """Return the documents in a YAML file of the repository.
+
+    Raises UnreadableInput with the given id if the file cannot be read.
+    """
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-        return {**data, "name": str(data["name"])}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise UnreadableInput(
-            "lab-no-provider",
-            f"it does not describe a valid provider: {error}",
-            file=str(path),
-            hint="Correct it: capsmith validate shows where.",
-        ) from error
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, id, str(error)) from error
+    manifests, findings = read_substituted(text, str(path), text)
+    for found in findings:
+        raise _unreadable(path, id, found.message, found.location.line)
+    return [dict(each.document) for each in manifests]
+
+
+def _unreadable(path: Path, id: str, reason: str, line: int = 0) -> UnreadableInput:
+    what, hint = "the manifest cannot be read", "Correct it, or run capsmith update."
+    if path.name == _DESCRIPTION:
+        what = "it does not describe a valid provider"
+        hint = "Correct it: capsmith validate shows where."
+    return UnreadableInput(id, f"{what}: {reason}", file=str(path), line=line, hint=hint)
 
 
 def _stamps(paths: Iterator[Path]) -> Iterator[tuple[str, int, int]]:

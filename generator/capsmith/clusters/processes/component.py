@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import yaml
-
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.repository import (
-    ClusterctlRepository,
-    dump,
-    load,
-    localise_webhooks,
-)
+from capsmith.clusters.processes.repository import ClusterctlRepository, dump, localise_webhooks
 from capsmith.errors import UnreadableInput
+from capsmith.manifests.parse import (
+    Manifest,
+    list_of,
+    mapping_of,
+    read_substituted,
+    text_of,
+    texts_of,
+)
 
 _WEBHOOK_PORT = "webhook-server"
 _SUFFIX = "-components.yaml"
@@ -48,14 +50,10 @@ class ReleaseComponent:
     def components(self) -> list[JSON]:
         """Return the objects that clusterctl installs, before variables are substituted.
 
-        Raises UnreadableInput if the file is not valid YAML.
+        Raises UnreadableInput if the file is not valid YAML, or has an object without kind or name.
         """
         path = self.out / self.file
-        try:
-            return load(path.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            hint = "Correct the file."
-            raise UnreadableInput("release-yaml", str(error), file=str(path), hint=hint) from error
+        return parse_objects(_read_text(path, "release-yaml", "Correct the file."), path)
 
     @cached_property
     def label(self) -> str:
@@ -64,7 +62,7 @@ class ReleaseComponent:
         Generated managers also use the label as their field manager.
         """
         for each in self.of("Namespace") + self.crds:
-            found = (each["metadata"].get("labels") or {}).get("cluster.x-k8s.io/provider")
+            found = mapping_of(each, "metadata", "labels").get("cluster.x-k8s.io/provider")
             if found:
                 return str(found)
         return f"{self.type}-{self.namespace.removesuffix('-system').removeprefix('cap')}"
@@ -76,9 +74,19 @@ class ReleaseComponent:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace in which the manager runs."""
-        (found,) = self.of("Namespace")
-        return str(found["metadata"]["name"])
+        """Return the namespace in which the manager runs.
+
+        Raises UnreadableInput if the file does not have exactly one Namespace.
+        """
+        found = self.of("Namespace")
+        if len(found) != 1:
+            raise UnreadableInput(
+                "release-namespace",
+                f"{len(found)} objects of kind Namespace",
+                file=str(self.out / self.file),
+                hint="Put exactly one Namespace into the components: that of the manager.",
+            )
+        return str(found[0]["metadata"]["name"])
 
     @property
     def crds(self) -> list[JSON]:
@@ -89,26 +97,27 @@ class ReleaseComponent:
     def listed(self) -> list[tuple[str, str]]:
         """Return (group, plural) for every kind that the manager may list cluster-wide."""
         bound = {
-            each["roleRef"]["name"]
+            text_of(each, "roleRef", "name")
             for each in self.of("ClusterRoleBinding")
-            if any(self._is_manager(subject) for subject in each.get("subjects") or [])
+            if any(self._is_manager(subject) for subject in list_of(each, "subjects"))
         }
         roles = [each for each in self.of("ClusterRole") if each["metadata"]["name"] in bound]
-        rules = [rule for role in roles for rule in role.get("rules") or []]
         return [
             (group, plural)
-            for rule in rules
+            for role in roles
+            for rule in list_of(role, "rules")
             # A list request cannot be limited to names, so a rule with names does not permit it.
-            if "list" in rule["verbs"] and "resourceNames" not in rule
-            for group in rule["apiGroups"]
-            for plural in rule["resources"]
+            if "list" in list_of(rule, "verbs") and "resourceNames" not in rule
+            for group in texts_of(rule, "apiGroups")
+            for plural in texts_of(rule, "resources")
         ]
 
-    def _is_manager(self, subject: JSON) -> bool:
+    def _is_manager(self, subject: object) -> bool:
         """Return whether an RBAC subject is the ServiceAccount of this component's manager."""
-        pods = [each["spec"]["template"]["spec"] for each in self.of("Deployment")]
-        accounts = {pod.get("serviceAccountName", "default") for pod in pods}
-        return bool(subject["kind"] == "ServiceAccount" and subject["name"] in accounts)
+        pods = [mapping_of(each, "spec", "template", "spec") for each in self.of("Deployment")]
+        accounts = {text_of(pod, "serviceAccountName") or "default" for pod in pods}
+        is_account = text_of(subject, "kind") == "ServiceAccount"
+        return is_account and text_of(subject, "name") in accounts
 
     @property
     def concurrency_variable(self) -> str:
@@ -120,19 +129,19 @@ class ReleaseComponent:
     def converts(self) -> bool:
         """Return whether the manager serves webhooks, for conversion or for admission.
 
-        True if an object refers to a webhook and the Deployment has a container port for webhooks.
+        True if an object refers to a webhook and a Deployment has a container port for webhooks.
         """
-        (deployment,) = self.of("Deployment")
-        containers = deployment["spec"]["template"]["spec"]["containers"]
-        ports = [port for each in containers for port in each.get("ports") or []]
-        return self.has_webhooks and any(port.get("name") == _WEBHOOK_PORT for port in ports)
+        pods = [mapping_of(each, "spec", "template", "spec") for each in self.of("Deployment")]
+        containers = [each for pod in pods for each in list_of(pod, "containers")]
+        ports = [port for each in containers for port in list_of(each, "ports")]
+        return self.has_webhooks and any(text_of(each, "name") == _WEBHOOK_PORT for each in ports)
 
     @property
     def has_webhooks(self) -> bool:
         """Return whether any object configures a webhook, for conversion or for admission."""
         configured = any(each["kind"].endswith("WebhookConfiguration") for each in self.components)
         return configured or any(
-            (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook" for crd in self.crds
+            text_of(crd, "spec", "conversion", "strategy") == "Webhook" for crd in self.crds
         )
 
     @property
@@ -190,18 +199,43 @@ class ProviderRelease:
         Service in the cluster.  ``change`` receives each asset's name and content, and returns the
         content to store.
         """
-        paths = [path for path in sorted(self.folder.iterdir()) if path.is_file()]
-        files = {path.name: change(path.name, path.read_text()) for path in paths}
+        files = {name: change(name, text) for name, text in self._texts()}
         for component in self.components:
             if component.has_webhooks and ca_bundle:
-                documents: list[JSON] = load(files[component.file])
+                path = self.folder / component.file
                 local = [
                     localise_webhooks(each, ca_bundle, component.port_variable)
-                    for each in documents
+                    for each in parse_objects(files[component.file], path)
                 ]
                 files = {**files, component.file: dump(local)}
         for component in self.components:
             repository.add(component.label, self.version, component.file, files)
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and content of each asset, without binaries, which clusterctl ignores."""
+        for path in sorted(self.folder.iterdir()):
+            if path.is_file():
+                with suppress(UnicodeDecodeError):
+                    yield path.name, path.read_text(encoding="utf-8")
+
+
+def parse_objects(text: str, path: Path) -> list[JSON]:
+    """Return the objects in a YAML stream; ``path`` is the file to name in errors.
+
+    Raises UnreadableInput for invalid YAML, and for an object without kind or name.
+    """
+    manifests, findings = read_substituted(text, str(path), text)
+    hint = "Correct the file."
+    for found in findings:
+        line = found.location.line
+        raise UnreadableInput("release-yaml", found.message, file=str(path), line=line, hint=hint)
+    for each in manifests:
+        if not each.kind or not each.name:
+            message = "an object without kind or metadata.name"
+            raise UnreadableInput(
+                "release-object", message, file=str(path), line=each.line, hint=hint
+            )
+    return [dict(each.document) for each in manifests]
 
 
 def read_newest_version(folder: Path) -> str:
@@ -213,14 +247,38 @@ def read_newest_version(folder: Path) -> str:
     hint = "Specify the folder with the assets of a release."
     if not path.is_file():
         raise UnreadableInput("release-metadata", "no such file", file=str(path), hint=hint)
-    try:
-        (document,) = load(path.read_text(encoding="utf-8"))
-        series = document["releaseSeries"]
-        found = [(int(each["major"]), int(each["minor"])) for each in series]
-    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        message = f"no valid releaseSeries: {error}"
-        raise UnreadableInput("release-metadata", message, file=str(path), hint=hint) from error
-    if not found:
+    text = _read_text(path, "release-metadata", hint)
+    manifests, findings = read_substituted(text, str(path), text)
+    for found in findings:
+        line = found.location.line
+        message = f"no valid releaseSeries: {found.message}"
+        raise UnreadableInput("release-metadata", message, file=str(path), line=line, hint=hint)
+    series = [version for each in manifests for version in _read_series(each)]
+    if not series:
         raise UnreadableInput("release-metadata", "no releaseSeries", file=str(path), hint=hint)
-    major, minor = max(found)
+    major, minor = max(series)
     return f"v{major}.{minor}.0"
+
+
+def _read_series(metadata: Manifest) -> Iterator[tuple[int, int]]:
+    """Yield major and minor of each release series; raise UnreadableInput if one has none."""
+    for each in metadata.listing("releaseSeries"):
+        numbers = [mapping_of(each).get(key) for key in ("major", "minor")]
+        major, minor = (number if type(number) is int else -1 for number in numbers)
+        if min(major, minor) < 0:
+            raise UnreadableInput(
+                "release-metadata",
+                "no valid releaseSeries: major and minor must be numbers of at least 0",
+                file=metadata.file,
+                line=metadata.line,
+                hint="Correct the file.",
+            )
+        yield major, minor
+
+
+def _read_text(path: Path, id: str, hint: str) -> str:
+    """Return the content of a file; raise UnreadableInput if there is none in UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableInput(id, str(error), file=str(path), hint=hint) from error

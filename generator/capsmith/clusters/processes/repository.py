@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml
@@ -14,6 +15,7 @@ import yaml
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.tools import Toolbox, core_releases
+from capsmith.manifests.parse import at, list_of, text_of
 
 WEBHOOK_PORT_VARIABLE = "CAPI_WEBHOOK_PORT"
 
@@ -130,16 +132,17 @@ def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_V
     """
     kind = document["kind"]
     if kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        for webhook in document["webhooks"]:
-            _localise_client(webhook["clientConfig"], ca_bundle, port)
+        for webhook in list_of(document, "webhooks"):
+            _localise_client(at(webhook, "clientConfig"), ca_bundle, port)
     elif kind == "CustomResourceDefinition":
-        conversion = document["spec"].get("conversion", {})
-        if "webhook" in conversion:
-            _localise_client(conversion["webhook"]["clientConfig"], ca_bundle, port)
+        client = at(document, "spec", "conversion", "webhook", "clientConfig")
+        _localise_client(client, ca_bundle, port)
     else:
         return document
-    # No cert-manager runs here to replace the CA that is written below.
-    document["metadata"].get("annotations", {}).pop("cert-manager.io/inject-ca-from", None)
+    # No cert-manager runs here to replace the CA that is written above.
+    annotations = at(document, "metadata", "annotations")
+    if isinstance(annotations, dict):
+        annotations.pop("cert-manager.io/inject-ca-from", None)
     return document
 
 
@@ -148,8 +151,11 @@ def dump(documents: list[JSON]) -> str:
     return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
-def _localise_client(client: JSON, ca_bundle: str, port: str) -> None:
-    path = client.pop("service")["path"]
+def _localise_client(client: Any, ca_bundle: str, port: str) -> None:
+    """Make a webhook's client configuration call 127.0.0.1 if it names a Service."""
+    if not isinstance(client, dict) or "service" not in client:
+        return
+    path = text_of(client.pop("service"), "path")
     client["url"] = f"https://127.0.0.1:${{{port}:=9443}}{path}"
     client["caBundle"] = ca_bundle
 

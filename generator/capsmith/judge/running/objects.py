@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.errors import UnreadableInput
+from capsmith.manifests.parse import at, mapping_of, text_of
 
 TEMPLATE_NAME = "conformance-cluster"
 """Cluster name that the template is generated with. Each test cluster replaces it with its own."""
@@ -78,15 +79,14 @@ class ProviderObjects:
     def machine(self, cluster: str, namespace: str, name: str) -> JSON:
         """Return an infrastructure machine cloned from the template, as a control plane would."""
         template = self.template(cluster, namespace, name)
-        inner = template["spec"]["template"]
+        inner = mapping_of(template, "spec", "template")
         group = template["apiVersion"].partition("/")[0]
-        metadata = inner.get("metadata") or {}
         annotations = {
-            **(metadata.get("annotations") or {}),
+            **mapping_of(inner, "metadata", "annotations"),
             f"{CORE_GROUP}/cloned-from-name": name,
             f"{CORE_GROUP}/cloned-from-groupkind": f"{template['kind']}.{group}",
         }
-        labels = {**(metadata.get("labels") or {}), CLUSTER_NAME: cluster}
+        labels = {**mapping_of(inner, "metadata", "labels"), CLUSTER_NAME: cluster}
         return {
             "apiVersion": template["apiVersion"],
             "kind": self.machine_kind,
@@ -96,7 +96,7 @@ class ProviderObjects:
                 "labels": labels,
                 "annotations": annotations,
             },
-            "spec": inner.get("spec") or {},
+            "spec": dict(mapping_of(inner, "spec")),
         }
 
     def others(self, cluster: str, namespace: str) -> list[JSON]:
@@ -135,10 +135,10 @@ def _used_template(templates: Sequence[JSON], documents: Sequence[JSON]) -> JSON
     # A control plane's machines may need load balancers or disks that a test cluster does not have.
     deployments = [each for each in documents if each["kind"] == "MachineDeployment"]
     for deployment in deployments:
-        reference = deployment["spec"]["template"]["spec"]["infrastructureRef"]
+        reference = at(deployment, "spec", "template", "spec", "infrastructureRef")
         for template in templates:
             names = (template["kind"], template["metadata"]["name"])
-            if names == (reference["kind"], reference["name"]):
+            if names == (text_of(reference, "kind"), text_of(reference, "name")):
                 return template
     return templates[0]
 

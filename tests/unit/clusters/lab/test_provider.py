@@ -80,7 +80,28 @@ def test_a_folder_without_a_provider_is_named(folder: Path, missing: str, id: st
     assert caught.value.finding.location.file == str(folder)
 
 
-@pytest.mark.parametrize("text", ["name: [", "- a", "{}"])
+_BROKEN = ("a: !!bool maybe", "a: !!int ''", "a: 2001-99-99", "[" * 100_000, "a: &a [*a]", "\x07")
+
+
+@pytest.mark.parametrize("path", ["config/samples/machine.yaml", "config/crd/bases/machine.yaml"])
+@pytest.mark.parametrize("text", [*_BROKEN, "- a"])
+def test_manifests_that_are_no_yaml_are_named(folder: Path, path: str, text: str) -> None:
+    (folder / path).write_text(text)
+    with pytest.raises(UnreadableInput) as caught:
+        _ = read_provider(folder).prerequisites
+    finding = caught.value.finding
+    assert (finding.id, finding.location.file) == ("lab-manifest", str(folder / path))
+
+
+@pytest.mark.parametrize("text", ["spec: 1", "spec: {scope: Cluster}", "kind: [A]", "1: 2"])
+def test_manifests_with_values_of_other_types_do_not_matter(folder: Path, text: str) -> None:
+    (folder / "config/crd/bases/machine.yaml").write_text(text)
+    (folder / "config/samples/machine.yaml").write_text(text)
+    provider = read_provider(folder)
+    assert [each["kind"] for each in provider.prerequisites] == ["Secret", "AcmeIdentity"]
+
+
+@pytest.mark.parametrize("text", ["name: [", "- a", "{}", "name: a\n---\nname: b\n", *_BROKEN])
 def test_a_description_without_a_name_is_named(folder: Path, text: str) -> None:
     (folder / "provider.yaml").write_text(text)
     with pytest.raises(UnreadableInput) as caught:

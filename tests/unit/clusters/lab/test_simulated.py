@@ -43,7 +43,13 @@ def test_others_join_with_a_token(control_plane: bool) -> None:
     assert (found.cluster, found.token, found.control_plane) == ("", "a.b", control_plane)
 
 
-@pytest.mark.parametrize("data", ["", "#!/bin/sh\n", "a: [", "- a", "write_files: [1]", "{}"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        *("", "#!/bin/sh\n", "a: [", "- a", "write_files: [1]", "{}", "expires: 2001-99-99"),
+        *("a: !!bool maybe", "a: !!int ''", "[" * 10_000),
+    ],
+)
 def test_data_of_another_provider_configure_nothing(data: str) -> None:
     found = read_configuration(_server(data))
     assert (found.cluster, found.token, found.control_plane) == ("", "", False)

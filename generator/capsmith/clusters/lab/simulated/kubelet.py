@@ -262,7 +262,8 @@ def _documents(user_data: str) -> dict[str, Any]:
         texts = [file["content"] for file in files if file["path"].startswith(_FILE)]
         found = [document for text in texts for document in yaml.safe_load_all(text)]
         return {document["kind"]: document for document in found}
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+    # A provider's data can be anything; PyYAML raises most of these for values it cannot convert.
+    except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return {}
 
 
