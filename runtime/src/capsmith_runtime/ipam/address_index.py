@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -20,6 +20,8 @@ Holder = Hashable
 
 _MAX_COUNT: Final = 2**63 - 1
 """The largest number that fits into a status field (int64)."""
+MAX_CONFLICTS: Final = 10
+"""Maximum number of IPAddresses with the same address that are reconciled after a change."""
 NOT_FOUND: Final = "does not exist, or is not watched here"
 
 
@@ -112,6 +114,10 @@ class PoolUsage:
         """
         return tuple(self._holders.get(number, ()))
 
+    def iterate_holders(self, number: int) -> Iterator[Holder]:
+        """Yield the objects that :meth:`holders` returns."""
+        return iter(self._holders.get(number, ()))
+
     def first_free(self) -> int | None:
         """Return the next address to allocate, without reserving it, or None if none is left."""
         if self._ranges is None or self._size == self._used_in_ranges:
@@ -186,7 +192,7 @@ class IndexUpdate(NamedTuple):
     freed_pools: tuple[PoolKey, ...]
     """Pools that have an additional free address."""
     conflicting_addresses: tuple[NamespacedName, ...]
-    """Other IPAddresses with the same address."""
+    """Other IPAddresses with the same address, or none if there are many of them."""
 
 
 class AddressIndex:
@@ -245,9 +251,7 @@ class AddressIndex:
             changed_pools=tuple(entry.pool for entry in entries),
             freed_pools=(before.pool,) if before is not None and freed else (),
             conflicting_addresses=tuple(
-                conflict
-                for entry in entries
-                for conflict in self.conflicting_addresses(entry.pool, entry.number, delta.key)
+                conflict for entry in entries for conflict in self._find_affected(entry, delta.key)
             ),
         )
 
@@ -277,13 +281,25 @@ class AddressIndex:
     def conflicting_addresses(
         self, pool: PoolKey, number: int, own: NamespacedName
     ) -> list[NamespacedName]:
-        """Return the keys of IPAddresses other than ``own`` that hold the address ``number``."""
+        """Return the keys of IPAddresses other than ``own`` that hold the address ``number``.
+
+        At most ``MAX_CONFLICTS`` and one more are returned.
+        """
         keys: dict[NamespacedName, None] = {}
-        for holder in self.usage(pool).holders(number):
+        for holder in self.usage(pool).iterate_holders(number):
             key = holder.key if isinstance(holder, ListedAddress) else holder
             if isinstance(key, NamespacedName) and key != own:
                 keys[key] = None
+            if len(keys) > MAX_CONFLICTS:
+                break
         return list(keys)
+
+    def _find_affected(self, entry: _IndexedAddress, own: NamespacedName) -> list[NamespacedName]:
+        """Return the IPAddresses that may have, or have lost, their only conflict with ``own``."""
+        found = self.conflicting_addresses(entry.pool, entry.number, own)
+        # So many have conflicts with each other, whether there is one more or not. Users may create
+        # thousands, all of which would be reconciled after each change of one of them.
+        return found if len(found) <= MAX_CONFLICTS else []
 
     def _indexed(self, obj: JSON | None) -> _IndexedAddress | None:
         if obj is None:
