@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -32,6 +32,7 @@ from capsmith_runtime.kube.client import (
     WatchEvent,
     key_of,
 )
+from capsmith_runtime.kube.encoded_objects import EncodedObjects
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
@@ -300,3 +301,53 @@ def _owned_by(obj: JSON, owner: JSON) -> dict[str, Any]:
         "uid": owner["metadata"]["uid"],
     }
     return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [reference]}}
+
+
+@pytest.fixture
+def no_decoding(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function after whose call no cache may decode an object."""
+
+    def refuse(self: EncodedObjects, entry: object) -> JSON:
+        pytest.fail("an object is decoded; of thousands, this blocks the event loop")
+
+    return lambda: monkeypatch.setattr(EncodedObjects, "_decode", refuse)
+
+
+def test_one_of_many_machines_with_a_provider_id_holds_it(no_decoding: Callable[[], None]) -> None:
+    """A provisioned machine before the others, then the oldest, then the one with the first UID."""
+    kind = _type("FooMachine")
+    machines = [
+        _object(
+            kind,
+            f"m{number}",
+            metadata={"uid": uid, "creationTimestamp": f"2026-01-0{day}T00:00:00Z"},
+            spec={"providerID": "foo:///1"},
+            status={"ready": True} if is_ready else {},
+        )
+        for number, (is_ready, day, uid) in enumerate(
+            [(False, 1, "a"), (True, 3, "b"), (True, 2, "d"), (True, 2, "c"), (False, 2, "e")]
+        )
+    ]
+    held_ids = _caches(*machines).held_ids
+    no_decoding()
+
+    holders = [each for each in machines if held_ids.find_taken(each) is None]
+
+    assert [each["metadata"]["uid"] for each in holders] == ["c"]
+
+
+def test_a_machine_holds_its_own_external_id(no_decoding: Callable[[], None]) -> None:
+    """Also if its copies of the same name are older, and provisioned."""
+    kind, own = _type("FooMachine"), {"annotations": {f"{GROUP}/external-id": "m.own"}}
+    copies = [
+        _object(kind, "m", metadata={**own, "namespace": f"n{number}", "uid": f"copy-{number}"})
+        | {"status": {"ready": True}}
+        for number in range(5)
+    ]
+    created = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    original = _object(kind, "m", metadata={**own, **created, "uid": "own"})
+    held_ids = _caches(*copies, original).held_ids
+    no_decoding()
+
+    assert held_ids.find_taken(original) is None
+    assert all(held_ids.find_taken(copy) is not None for copy in copies)

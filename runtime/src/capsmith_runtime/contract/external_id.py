@@ -23,7 +23,12 @@ def annotation(group: str) -> str:
 
 def create(obj: Object) -> str:
     """Return a new external id for an object: ``<name>.<uid>``."""
-    return f"{metadata.name(obj)}.{metadata.uid(obj)}"
+    return build(metadata.name(obj), metadata.uid(obj))
+
+
+def build(name: str, uid: str) -> str:
+    """Return the external id of a new object with this name and UID."""
+    return f"{name}.{uid}"
 
 
 def stored(obj: Object, group: str) -> str | None:

@@ -9,11 +9,14 @@ is not called for any other object with that id.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from capsmith_runtime.contract import conditions, constants, external_id, metadata
 from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.encoded_objects import create_id
 from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import ReportedChange
 
@@ -34,6 +37,9 @@ class HeldIds:
             _BY_PROVIDER_ID: [],
             _BY_SHORT_ID: [],
         }
+        # Kept, because thousands of objects may have the same id: to decode them all would block
+        # the event loop.
+        self._standings: dict[Informer, dict[str, str]] = {}
         for informer in informers:
             self.index(informer)
 
@@ -43,6 +49,8 @@ class HeldIds:
         ``has_provider_ids`` is false for pools with Machines, because their machines hold the
         provider ids.
         """
+        standings = self._standings.setdefault(informer, {})
+        informer.add_handler(partial(_update_standing, standings))
         informer.add_index(_BY_EXTERNAL_ID, _external_ids)
         self._informers[_BY_EXTERNAL_ID].append(informer)
         informer.add_index(_BY_SHORT_ID, _short_ids)
@@ -53,12 +61,13 @@ class HeldIds:
 
     def find_taken(self, obj: JSON) -> Waiting | None:
         """Return Waiting if another object holds one of ``obj``'s ids, or None if none does."""
+        standing = _standing(obj)
         # External ids first, because the author's code finds infrastructure by them.
         for value in _external_ids(obj):
-            if self._is_held_by_another(obj, _BY_EXTERNAL_ID, value):
+            if self._is_held_by_another(obj, standing, _BY_EXTERNAL_ID, value):
                 return _waiting(constants.REASON_EXTERNAL_ID_TAKEN, "external id", value)
         for value in _provider_ids(obj):
-            if self._is_held_by_another(obj, _BY_PROVIDER_ID, value):
+            if self._is_held_by_another(obj, standing, _BY_PROVIDER_ID, value):
                 return _waiting(constants.REASON_PROVIDER_ID_TAKEN, "provider id", value)
         return None
 
@@ -72,29 +81,44 @@ class HeldIds:
             for informer in self._informers[index] if value else ():
                 yield from informer.by_index(index, value)
 
-    def _is_held_by_another(self, obj: JSON, index: str, value: str) -> bool:
-        uid = metadata.uid(obj)
-        others = (
-            other
-            for informer in self._informers[index]
-            for other in informer.by_index(index, value)
-            if metadata.uid(other) != uid
-        )
+    def _is_held_by_another(self, obj: JSON, standing: str, index: str, value: str) -> bool:
         # All objects compute the same order, so exactly one of them considers itself the holder.
-        return min((obj, *others), key=lambda each: _rank(each, value)) is not obj
+        own, uid = _rank(metadata.name(obj), standing, value), _uid(standing)
+        for informer in self._informers[index]:
+            standings = self._standings[informer]
+            for key in informer.keys_by_index(index, value):
+                other = standings[create_id(key)]
+                if _uid(other) != uid and _rank(key.name, other, value) < own:
+                    return True
+        return False
 
 
-def _rank(obj: JSON, value: str) -> tuple[bool, bool, str, str]:
+def _update_standing(standings: dict[str, str], change: Delta) -> None:
+    if change.new is None:
+        standings.pop(create_id(change.key), None)
+    else:
+        standings[create_id(change.key)] = _standing(change.new)
+
+
+def _rank(name: str, standing: str, value: str) -> tuple[bool, str]:
     """Return a sort key that puts an id's holder before the objects that copied the id.
 
     Users write neither the uid nor the status: an external id with its own object's uid is not a
     copy, and a provisioned object got its ids from the author's code.  A move changes uids and
     drops the status, so the older object counts as the holder until the status is written again.
     """
-    is_original = external_id.create(obj) == value
+    return external_id.build(name, _uid(standing)) != value, standing
+
+
+def _standing(obj: JSON) -> str:
+    """Return the part of the sort key that does not depend on the id."""
     # Timestamps have whole seconds; the UID decides between objects of the same second.
     created = metadata.text(obj, "metadata", "creationTimestamp")
-    return not is_original, not _is_provisioned(obj), created, metadata.uid(obj)
+    return f"{not _is_provisioned(obj):d} {created} {metadata.uid(obj)}"
+
+
+def _uid(standing: str) -> str:
+    return standing.rpartition(" ")[2]
 
 
 def _is_provisioned(obj: JSON) -> bool:
