@@ -129,6 +129,7 @@ def test_an_edited_generated_file_is_refused_by_name_and_nothing_is_done(
     forced = provider.update("--force")
     assert forced.code == 0
     assert forced.findings == {MODEL: "output-taken-back"}
+    assert "version control" in forced.report["findings"][0]["hint"]
     assert b"# edited" not in provider.path(MODEL).read_bytes()
     assert provider.update("--check").code == 0
 

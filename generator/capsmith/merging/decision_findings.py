@@ -23,6 +23,7 @@ _FINDINGS = {
         "this generated file was edited; --force discarded the edit",
         Location(""),
         Severity.WARNING,
+        hint="Restore the edit from version control if you still need it.",
     ),
     Reason.FOREIGN: Finding(
         "output-not-ours",
@@ -105,6 +106,7 @@ _FINDINGS = {
         "the version of capsmith replaced your edited file",
         Location(""),
         Severity.WARNING,
+        hint="Restore the edit from version control if you still need it.",
     ),
     Reason.NOT_REPLACED: Finding(
         "scaffold-edited",

@@ -248,7 +248,7 @@ class Lock(NamedTuple):
             legacy = document.get("legacyImports", False) is True
             generator = str(document["capsmith"])
             return cls(generator, contracts, spec, files, overlay, runtime, legacy)
-        except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise UnreadableInput(
                 "lock-unreadable",
                 "this is not a lock file that capsmith wrote",

@@ -47,6 +47,8 @@ FORGED = [
         "",
         "[]",
         "capsmith: 1",
+        "capsmith: !!int ''",
+        "capsmith: !!bool maybe",
         "files: {a: b}",
         "capsmith: 1\ncontracts: []\nspec: x\nfiles: {../escape: {owner: generated, digest: x}}",
         "capsmith: 1\ncontracts: []\nspec: x\nfiles: {a: {owner: nobody, digest: x}}",
