@@ -22,6 +22,8 @@ SLICES = yaml.safe_load((PACKAGE / "slices.yaml").read_text())
 SERIES = capsmith_runtime.__version__.rpartition(".")[0]
 FOR_TESTS = {"hypothesis", "pytest", "trustme", "yaml"}
 """What ``capsmith-runtime[testing]`` adds."""
+MODULES = {"pyyaml": "yaml"}
+"""Modules of distributions whose name differs."""
 
 
 def test_generator_and_runtime_have_one_version() -> None:
@@ -66,7 +68,8 @@ def _declared(slices: set[str]) -> set[str]:
         requirements += entry.get("requires", ())
         pending += entry.get("needs", ())
     names = (re.match(r"[\w.-]+", requirement) for requirement in requirements)
-    return {name[0].replace("-", "_") for name in names if name is not None}
+    found = {name[0].replace("-", "_") for name in names if name is not None}
+    return {MODULES.get(name, name) for name in found}
 
 
 def test_each_import_is_declared_for_its_slice() -> None:
