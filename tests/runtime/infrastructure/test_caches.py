@@ -12,6 +12,7 @@ import pytest
 from capsmith_runtime.contract import records
 from capsmith_runtime.contract.model import Condition, ObjectRef
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
+from capsmith_runtime.identity.references import MAX_CHAIN
 from capsmith_runtime.identity.resolver import CredentialsResolver
 from capsmith_runtime.infrastructure.api import (
     InfraClusterReconciler,
@@ -351,3 +352,44 @@ def test_a_machine_holds_its_own_external_id(no_decoding: Callable[[], None]) ->
 
     assert held_ids.find_taken(original) is None
     assert all(held_ids.find_taken(copy) is not None for copy in copies)
+
+
+def _derived_identities(count: int) -> tuple[InfrastructureKinds, list[JSON]]:
+    """Return identities of a namespaced kind, each of which is derived from the next."""
+    kind = IdentityKind(
+        resource=_type("FooIdentity"), refers_to_secret=False, sources=("FooIdentity",)
+    )
+    identities: list[JSON] = [
+        _object(
+            kind.resource,
+            f"i{number}",
+            spec={"sourceIdentityRef": {"kind": "FooIdentity", "name": f"i{number + 1}"}},
+        )
+        for number in range(count)
+    ]
+    return replace(_kinds(), identities=(kind,)), identities
+
+
+def test_only_as_many_sources_are_followed_as_a_chain_can_have() -> None:
+    """Of thousands of identities, each change of one blocked the event loop."""
+    kinds, identities = _derived_identities(100)
+    found = _caches(*identities, kinds=kinds).identity
+
+    keys = [f"FooIdentity/ns/i{number}" for number in range(101)]
+    assert found.find_chain(keys[0]) == keys[: MAX_CHAIN + 1]
+    assert found.find_derived(keys[50]) == keys[50 : 50 - MAX_CHAIN - 1 : -1]
+
+
+def test_only_as_many_recorded_sources_are_read_as_a_chain_can_have() -> None:
+    kinds, identities = _derived_identities(1)
+    names = [f"FooIdentity/s{number}" for number in range(100)]
+    recorded = {"annotations": {f"{GROUP}/sources": ",".join(names)}}
+    machine = _object(_type("FooMachine"), "m", metadata=recorded)
+    identities[0]["metadata"] |= recorded
+    caches = _caches(*identities, machine, kinds=kinds)
+
+    keys = [f"FooIdentity/ns/s{number}" for number in range(100)]
+    assert list(caches.identity.find_member_keys(machine)) == keys[:MAX_CHAIN]
+    assert list(caches.identity.find_source_keys(identities[0])) == (
+        ["FooIdentity/ns/i1", *keys[:MAX_CHAIN]]
+    )

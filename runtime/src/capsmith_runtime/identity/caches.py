@@ -13,7 +13,7 @@ from capsmith_runtime.contract.records import Record
 from capsmith_runtime.identity import references
 from capsmith_runtime.identity.chains import IdentityChains
 from capsmith_runtime.identity.kinds import IdentityKind
-from capsmith_runtime.identity.references import split_value
+from capsmith_runtime.identity.references import MAX_CHAIN, split_value
 from capsmith_runtime.identity.secrets import IdentitySecrets
 from capsmith_runtime.kube.client import JSON, Selection
 from capsmith_runtime.kube.informer import Informer
@@ -172,17 +172,20 @@ class IdentityCaches:
         return references.find_source_keys(self.kinds, identity)
 
     def find_chain(self, identity: str) -> list[str]:
-        """Return the index keys of an identity and all its direct and indirect sources."""
+        """Return the index keys of an identity and its direct and indirect sources.
+
+        Of more than any chain can have, only some are returned.
+        """
 
         def find_sources(value: str) -> Iterable[str]:
             kind, key = split_value(value)
             obj = self.identities[kind].get(key)
             return self.find_source_keys(obj) if obj is not None else ()
 
-        return _collect(identity, find_sources)
+        return _collect(identity, find_sources, most=MAX_CHAIN**2)
 
     def find_derived(self, identity: str) -> list[str]:
-        """Return the index keys of an identity and all identities derived from it."""
+        """Return the index keys of an identity and those derived from it, if any can use it."""
 
         def find_next(value: str) -> Iterable[str]:
             for kind, informer in self.identities.items():
@@ -232,14 +235,21 @@ class IdentityCaches:
         )
 
 
-def _collect(start: str, find_next: Callable[[str], Iterable[str]]) -> list[str]:
-    """Return ``start`` and all that follows from it, each once; there may be cycles."""
-    found, pending = {start: None}, [start]
-    while pending:
-        for value in find_next(pending.pop()):
-            if value not in found:
-                found[value] = None
-                pending.append(value)
+def _collect(
+    start: str, find_next: Callable[[str], Iterable[str]], *, most: int | None = None
+) -> list[str]:
+    """Return ``start`` and what follows from it in at most MAX_CHAIN steps, each once.
+
+    There may be cycles.  ``most`` limits the length of the result.
+    """
+    found, latest = {start: None}, [start]
+    # Users may derive thousands of identities from each other, of which none can be used.
+    for _ in range(MAX_CHAIN):
+        following = dict.fromkeys(chain.from_iterable(map(find_next, latest)))
+        latest = [value for value in following if value not in found]
+        if most is not None:
+            latest = latest[: most - len(found)]
+        found |= dict.fromkeys(latest)
     return list(found)
 
 

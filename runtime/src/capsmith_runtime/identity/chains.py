@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.identity import references
 from capsmith_runtime.identity.kinds import IdentityKind
+from capsmith_runtime.identity.references import MAX_CHAIN
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.results import Waiting
-
-MAX_CHAIN: Final = 8
-"""Maximum length of a chain of identities, each of which is derived from the next."""
 
 
 class Link(NamedTuple):

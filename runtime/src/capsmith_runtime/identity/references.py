@@ -19,6 +19,8 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 
 SOURCE_REF: Final = "sourceIdentityRef"
 """Field of an identity's spec that names the identity from which it is derived."""
+MAX_CHAIN: Final = 8
+"""Maximum length of a chain of identities, each of which is derived from the next."""
 
 
 def read_reference(obj: JSON) -> Object:
@@ -87,7 +89,9 @@ def read_record(obj: JSON) -> Object | None:
 
 def read_sources_record(obj: JSON) -> Iterator[Object]:
     """Yield the references to the sources that are recorded on an identity or on a user of one."""
-    for entry in (records.read(obj, _group(obj), records.SOURCES) or "").split(","):
+    recorded = records.read(obj, _group(obj), records.SOURCES) or ""
+    # A user may write any number of them, each of which is looked up at each change.
+    for entry in recorded.split(",", MAX_CHAIN)[:MAX_CHAIN]:
         kind, _, name = entry.partition("/")
         yield {"kind": kind, "name": name}
 

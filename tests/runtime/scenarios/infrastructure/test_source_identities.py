@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from capsmith_runtime.identity.chains import MAX_CHAIN
+from capsmith_runtime.identity.references import MAX_CHAIN
 from capsmith_runtime.infrastructure import Credentials, SessionFactory
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
