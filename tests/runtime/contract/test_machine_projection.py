@@ -108,3 +108,11 @@ def test_a_worker_without_anything_can_be_read(reader: CoreReader) -> None:
     assert reader.read_machine(project_machine(copy.deepcopy(machine))) == reader.read_machine(
         machine
     )
+
+
+@pytest.mark.parametrize("conditions", [None, 1, "x", [None, 1, "x", [], {}, {"type": 1}]])
+def test_a_status_of_any_shape_is_projected(conditions: Any) -> None:
+    """An exception would end the manager, whatever the schema of a core release allows."""
+    machine = {**_machine("MachineSet"), "status": {"conditions": conditions}}
+
+    assert project_machine(machine)["status"] == {}

@@ -53,7 +53,7 @@ def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
     conditions = [
         condition
         for condition in metadata.items(obj, "status", "conditions")
-        if condition.get("type") == OWNER_REMEDIATED_CONDITION
+        if metadata.text(condition, "type") == OWNER_REMEDIATED_CONDITION
     ]
     if conditions:
         status["conditions"] = conditions
