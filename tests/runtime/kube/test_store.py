@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from capsmith_runtime.kube.client import JSON, NamespacedName, is_gone, key_of, version_of
 from capsmith_runtime.kube.encoded_objects import EncodedObjects
-from capsmith_runtime.kube.store import Cache
+from capsmith_runtime.kube.store import MAX_VALUES, Cache
 from tests.runtime.support.following import Follower
 
 NAMES = st.sampled_from(["a", "b"])
@@ -115,6 +115,30 @@ def test_a_write_to_what_has_left_the_selection_is_not_kept() -> None:
     cache.observe_deleted(widget("a", 2))
     assert cache.update_from_write(widget("a", 3)) is None
     assert cache.get(NamespacedName("ns", "a")) is None
+
+
+def test_an_object_that_cannot_be_indexed_is_cached_like_the_others() -> None:
+    """A tenant's object must not end the manager."""
+    indexes = {"ids": lambda obj: obj["spec"]["ids"], "name": lambda obj: [obj["metadata"]["name"]]}
+    cache = Cache(indexes=indexes)
+    states: tuple[Any, ...] = (["x"], None, [{}], 1, ["x", "y"])
+    for version, ids in enumerate(states, 1):
+        cache.observe({**widget("a", version), "spec": {"ids": ids}})
+        assert cache.get(NamespacedName("ns", "a")) is not None
+        assert len(cache.by_index("name", "a")) == 1
+        assert len(cache.by_index("ids", "x")) == (isinstance(ids, list) and "x" in ids)
+    assert cache.observe_deleted(widget("a", 9)) is not None
+    assert not cache.by_index("name", "a")
+    assert not cache.by_index("ids", "y")
+
+
+def test_an_index_has_a_limited_number_of_values_of_an_object() -> None:
+    cache = Cache(indexes={"ids": lambda obj: map(str, range(obj["spec"]["version"]))})
+    cache.observe(widget("a", MAX_VALUES + 1))
+    assert len(cache.by_index("ids", str(MAX_VALUES - 1))) == 1
+    assert not cache.by_index("ids", str(MAX_VALUES))
+    cache.observe_deleted(widget("a", MAX_VALUES + 2))
+    assert not cache.by_index("ids", "0")
 
 
 def test_a_restored_server_is_believed() -> None:

@@ -6,14 +6,20 @@ process's writes returns at least that write, even though the watch delivers it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
 
 from capsmith_runtime.kube.client import JSON, NamespacedName, is_gone, key_of, version_of
 from capsmith_runtime.kube.encoded_objects import EncodedObjects, create_id
+from capsmith_runtime.kube.log import get_logger
 
 IndexFunction = Callable[[JSON], Iterable[str]]
 Projection = Callable[[JSON], JSON]
+
+MAX_VALUES: Final = 20_000
+"""Maximum number of values of an object in an index; a list in a user's object can be longer."""
+_log = get_logger("cache")
 
 
 def keep_metadata(obj: JSON) -> JSON:
@@ -256,9 +262,9 @@ class Cache:
         if old is not None:
             self._unindex(key, old)
         self._objects.put(key, obj)
-        for name, function in self._functions.items():
-            for value in function(obj):
-                self._indexes[name].add(value, create_id(key))
+        for index, values in self._find_values(key, obj):
+            for value in values:
+                index.add(value, create_id(key))
         return Delta(old, obj)
 
     def _remove(self, key: NamespacedName) -> Delta | None:
@@ -270,9 +276,20 @@ class Cache:
         return Delta(old, None)
 
     def _unindex(self, key: NamespacedName, obj: JSON) -> None:
+        for index, values in self._find_values(key, obj):
+            for value in values:
+                index.discard(value, create_id(key))
+
+    def _find_values(self, key: NamespacedName, obj: JSON) -> Iterator[tuple[_Index, list[str]]]:
+        """Yield each index with the values that its function yields for an object."""
         for name, function in self._functions.items():
-            for value in function(obj):
-                self._indexes[name].discard(value, create_id(key))
+            try:
+                values = list(dict.fromkeys(islice(function(obj), MAX_VALUES)))
+            except Exception as error:
+                # The content of one object must not end the caches of all tenants.
+                _log.error("index failed", index=name, object=str(key), exc_info=error)
+                continue
+            yield self._indexes[name], values
 
 
 def _split(change: Delta) -> tuple[Delta, ...]:
