@@ -393,3 +393,15 @@ def test_only_as_many_recorded_sources_are_read_as_a_chain_can_have() -> None:
     assert list(caches.identity.find_source_keys(identities[0])) == (
         ["FooIdentity/ns/i1", *keys[:MAX_CHAIN]]
     )
+
+
+def test_objects_of_any_shape_do_not_hide_who_holds_an_id() -> None:
+    kind = _type("FooMachine")
+    spec: JSON = {"providerID": "foo:///1", "providerIDList": [{}, None, 1, "foo:///2"]}
+    status: JSON = {"conditions": [None, True, [], {"type": "Ready", "status": "True"}]}
+    shaped = _object(kind, "m0", spec=spec, status=status)
+    others = [_object(kind, f"m{each}", spec={"providerID": f"foo:///{each}"}) for each in (1, 2)]
+    held_ids = _caches(shaped, *others).held_ids
+
+    assert held_ids.find_taken(shaped) is None
+    assert all(held_ids.find_taken(other) is not None for other in others)

@@ -18,7 +18,9 @@ _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknow
 
 def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
     """Return the condition of type ``condition_type``, or None if there is none."""
-    return next((entry for entry in conditions if entry.get("type") == condition_type), None)
+    # The conditions of another provider's object may have any shape.
+    found = (entry for entry in conditions if isinstance(entry, dict | Mapping))
+    return next((entry for entry in found if entry.get("type") == condition_type), None)
 
 
 def merge(

@@ -144,7 +144,8 @@ def _short_ids(obj: JSON) -> Iterator[str]:
 def _provider_ids(obj: JSON) -> Iterable[str]:
     spec = metadata.mapping(obj, "spec")
     own = metadata.text(spec, "providerID")
-    return (*((own,) if own else ()), *metadata.items(spec, "providerIDList"))
+    listed = (each for each in metadata.items(spec, "providerIDList") if isinstance(each, str))
+    return (*((own,) if own else ()), *listed)
 
 
 def _group(obj: JSON) -> str:
