@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from contextlib import aclosing
 from dataclasses import replace
@@ -218,11 +219,47 @@ async def test_errors_with_any_body(
     assert message in str(caught.value)
 
 
+LARGE = b'{"metadata": {"name": "' + 100_000 * b"a" + b'"}}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(200, LARGE),
+        Answer(500, LARGE),
+        Answer(200, gzip.compress(LARGE), {"Content-Encoding": "gzip"}),
+        Answer(500, gzip.compress(LARGE), {"Content-Encoding": "gzip"}),
+    ],
+    ids=lambda answer: f"{answer.status}-{len(answer.body)}",
+)
+async def test_servers_that_are_not_trusted_cannot_fill_the_memory(
+    api: Api, proxy: FaultProxy, kubeconfig: Path, answer: Answer
+) -> None:
+    key = NamespacedName("default", "a")
+    async with connected(kubeconfig, max_response_bytes=50_000) as client:
+        page = await client.list_page(WIDGET, Selection())
+        proxy.inject(answer, always)
+        with pytest.raises(UnreachableError, match=r"more than 50000 bytes|compressed"):
+            await client.get(WIDGET, key)
+        with pytest.raises(UnreachableError, match=r"more than 50000 bytes|compressed"):
+            async with aclosing(
+                client.watch(WIDGET, Selection(), resource_version=page.resource_version)
+            ) as events:
+                await anext(events)
+        proxy.calm()
+        with pytest.raises(NotFoundError):
+            await client.get(WIDGET, key)
+    async with connected(kubeconfig) as client:
+        proxy.inject(Answer(200, LARGE), always)
+        assert len((await client.get(WIDGET, key))["metadata"]["name"]) == 100_000
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "seconds"),
     [
         ({"Retry-After": "7"}, {}, 7),
         ({"Retry-After": "999999"}, {}, 300),
+        ({"Retry-After": 5000 * "9"}, {}, 300),
         ({"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, {}, None),
         ({"Retry-After": "-1"}, {}, None),
         ({"Retry-After": "\u00b2"}, {}, None),

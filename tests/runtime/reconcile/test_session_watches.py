@@ -89,7 +89,7 @@ def test_a_watch_lasts_from_the_opening_to_the_closing_of_its_session() -> None:
 
 def test_a_coroutine_behind_a_decorator_is_awaited_and_cancelled() -> None:
     class Decorated(Watching):
-        def watch(self, session: str, changes: Changes) -> Any:  # type: ignore[override]
+        def watch(self, session: str, changes: Changes) -> Any:
             return super().watch(session, changes)
 
     async def main() -> None:

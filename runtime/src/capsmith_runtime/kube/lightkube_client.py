@@ -72,7 +72,14 @@ class LightkubeClient:
         watch_seconds: tuple[float, float] = (300.0, 600.0),
         requests: Counter | None = None,
         limit: RequestLimit | None = None,
+        max_response_bytes: int | None = None,
     ) -> None:
+        """Prepare a client for the API server that ``config`` returns.
+
+        ``max_response_bytes`` limits the size of a response, and of an event of a watch, from a
+        server that is not trusted.
+        """
+        self._max_response_bytes = max_response_bytes
         self._limit = limit or RequestLimit()
         self._requests = requests or metrics.requests
         self._field_manager = field_manager
@@ -109,7 +116,9 @@ class LightkubeClient:
         path = resource.path(selection.namespace)
         # Without compression, the API server sends a page in hundreds of small chunks, whose
         # parsing takes as long as everything else that is done with the page.
-        headers = {**_headers(selection, "List"), "Accept-Encoding": "gzip"}
+        headers = _headers(selection, "List")
+        if self._max_response_bytes is None:
+            headers["Accept-Encoding"] = "gzip"
         content = await self._call("list", "GET", path, params, headers=headers)
         read = partial(parse_page, managed_fields=selection.managed_fields)
         return await parse(read, content)
@@ -186,14 +195,16 @@ class LightkubeClient:
         await self._limit.wait()
         try:
             response = await self._send(
-                "watch", "GET", path, params, headers=headers, timeout=timeout, stream=True
+                "watch", "GET", path, params, headers=headers, timeout=timeout
             )
             try:
+                self._check_encoding(response)
                 # Split only at newlines: JSON in events contains other line separators of Unicode,
                 # at which str.splitlines would split.
                 rest = b""
                 async for chunk in response.aiter_bytes():
                     *lines, rest = (rest + chunk).split(b"\n")
+                    self._check_size(len(rest))
                     for line in lines:
                         if line:
                             yield await parse(read, line)
@@ -236,7 +247,7 @@ class LightkubeClient:
         try:
             async with asyncio.timeout(self._request_seconds):
                 response = await self._send(verb, method, path, params, content, headers)
-            return response.content
+                return await self._read(response)
         except _FAILURES as error:
             raise _unreachable(error) from error
 
@@ -250,14 +261,16 @@ class LightkubeClient:
         headers: Mapping[str, str] = {},
         *,
         timeout: httpx2.Timeout | None = None,
-        stream: bool = False,
     ) -> httpx2.Response:
-        """Send a request in its own span, and raise the matching ApiError for an error."""
+        """Send a request in its own span, and raise the matching ApiError for an error.
+
+        The caller must read the body of the response, or close it.
+        """
         with request_span(method, path) as span:
             headers = span.with_trace_context(headers)
             try:
                 response = await self._request(
-                    verb, method, path, params, content, headers, timeout=timeout, stream=stream
+                    verb, method, path, params, content, headers, timeout=timeout
                 )
             except ApiError as error:
                 span.set_status_code(error.status)
@@ -275,7 +288,6 @@ class LightkubeClient:
         headers: Mapping[str, str],
         *,
         timeout: httpx2.Timeout | None,
-        stream: bool,
     ) -> httpx2.Response:
         """Send a request, and raise the matching ApiError for an error status.
 
@@ -289,7 +301,7 @@ class LightkubeClient:
                 method, path, params=query, content=content, headers=headers, timeout=timeout
             )
             try:
-                response = await session.send(request, stream=stream)
+                response = await session.send(request, stream=True)
             except BaseException as error:  # asyncio.timeout cancels the task
                 self._requests.labels(verb, "none").inc()
                 if not _is_tls_failure(error):
@@ -302,13 +314,36 @@ class LightkubeClient:
             self._requests.labels(verb, str(response.status_code)).inc()
             if response.status_code < 400:
                 return response
-            await response.aread()
-            await response.aclose()
+            body = await self._read(response)
             # Tokens of ServiceAccounts expire and are replaced on disk, so a 401 may only mean that
             # the old one was sent.
             if response.status_code != 401 or retry or not self._renew(session):
-                raise parse_error(response)
+                raise parse_error(response.status_code, response.headers, body)
         raise AssertionError("unreachable")
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        """Return the body of a response, and release its connection."""
+        try:
+            self._check_encoding(response)
+            parts, size = list[bytes](), 0
+            async for part in response.aiter_bytes():
+                parts.append(part)
+                size += len(part)
+                self._check_size(size)
+            return b"".join(parts)
+        finally:
+            await response.aclose()
+
+    def _check_encoding(self, response: httpx2.Response) -> None:
+        # A few kilobytes of compressed data may be gigabytes.
+        if self._max_response_bytes is not None and "Content-Encoding" in response.headers:
+            raise create_api_error(0, "UnexpectedAnswer", "the response is compressed")
+
+    def _check_size(self, size: int) -> None:
+        """Raise ApiError if a response or an event is larger than this client accepts."""
+        if self._max_response_bytes is not None and size > self._max_response_bytes:
+            message = f"the response has more than {self._max_response_bytes} bytes"
+            raise create_api_error(0, "UnexpectedAnswer", message)
 
     def _renew(self, used: httpx2.AsyncClient) -> bool:
         """Reload the credentials, and return whether a retry would use others than ``used``.

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
-import httpx2
 import msgspec
 
 from capsmith_runtime.errors import ApiError, create_api_error
@@ -144,16 +143,14 @@ def parse_event(line: bytes, *, managed_fields: bool = True) -> WatchEvent:
     return WatchEvent(event.type, _without_managed_fields(_decoded(event.object, _Fields)))
 
 
-def parse_error(response: httpx2.Response) -> ApiError:
+def parse_error(code: int, headers: Mapping[str, str], content: bytes) -> ApiError:
     """Return the exception for an error response, even if its body is not a Status object."""
-    retry_after = response.headers.get("Retry-After", "")
+    retry_after = headers.get("Retry-After", "")
     try:
-        status = msgspec.json.decode(response.content, type=dict[str, Any])
+        status = msgspec.json.decode(content, type=dict[str, Any])
     except (*_UNDECODABLE, RecursionError):
-        status = {"message": response.text[:200].strip()}
-    return _status_error(
-        status, response.status_code, int(retry_after) if retry_after.isdecimal() else None
-    )
+        status = {"message": content[:200].decode(errors="replace").strip()}
+    return _status_error(status, code, int(retry_after[:9]) if retry_after.isdecimal() else None)
 
 
 def _status_error(status: JSON, code: object, retry_after: float | None = None) -> ApiError:

@@ -39,6 +39,10 @@ from capsmith_runtime.workload.kubeconfig import (
     secret_name,
 )
 
+MAX_RESPONSE_BYTES: Final = 8 * 1024 * 1024
+"""Maximum size of a response: a tenant's kubeconfig may name any server, which must not be able to
+fill the manager's memory."""
+
 
 class ClusterUnreachableError(UnreachableError):
     """Raised if a workload cluster does not respond, or if its certificate is not trusted."""
@@ -327,6 +331,7 @@ class WorkloadClients:
                 config=lambda: build_lightkube_config(cluster, access),
                 request_seconds=self._request_seconds,
                 requests=self._metrics.workload_requests,
+                max_response_bytes=MAX_RESPONSE_BYTES,
             )
         except (OSError, ValueError):
             return None
