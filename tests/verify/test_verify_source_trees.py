@@ -91,10 +91,12 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         {"generators": ["plugin.yaml"]},
         {"Resources": ["plugins"]},
         {"generators": [f"{yaml.safe_dump(PLUGIN)}\n"]},
+        # No file can have a name of this length.
+        {"resources": [5000 * "a"]},
     ],
     ids=[
         *("address", "repository", "ssh", "configuration", "schema"),
-        *("generator", "validator", "transformers", "plugin", "case", "inline"),
+        *("generator", "validator", "transformers", "plugin", "case", "inline", "long"),
     ],
 )
 @with_kustomize

@@ -119,15 +119,21 @@ def _check_kustomization(folder: Path, file: Path) -> Iterator[Path]:
     for document in _read_documents(file):
         named = [str(name) for key in _FOLLOWED for name in list_of(document, key)]
         paths = [name for name in named if "\n" not in name]  # the others are YAML themselves
-        remote = [
-            name for name in paths if _REPOSITORY.search(name) or not (folder / name).exists()
-        ]
+        remote = [name for name in paths if _REPOSITORY.search(name) or not _exists(folder / name)]
         for address in (*remote, *_addresses(document)):
             raise _remote(address, file)
         yield from (below for below in (folder / name for name in paths) if below.is_dir())
         plugins = [str(name) for key in _PLUGINS for name in list_of(document, key)]
         for plugin in plugins:
             _refuse_plugin(folder, plugin, file)
+
+
+def _exists(path: Path) -> bool:
+    """Return whether a path exists; one that is too long for the operating system does not."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _refuse_plugin(folder: Path, plugin: str, file: Path) -> None:
@@ -137,7 +143,7 @@ def _refuse_plugin(folder: Path, plugin: str, file: Path) -> None:
     """
     if "\n" in plugin:
         documents = [each.document for each in parse_manifests(plugin, str(file))[0]]
-    elif (folder / plugin).is_file():
+    elif _exists(folder / plugin) and (folder / plugin).is_file():
         file = folder / plugin
         documents = _read_documents(file)
     else:
