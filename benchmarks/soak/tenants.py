@@ -30,6 +30,8 @@ SERVED_LIMIT_SECONDS = 2.0
 THREADS_LIMIT = 150
 RSS_LIMIT_MIB = 200.0
 SETTLE_SECONDS = 120.0
+RECOVERY_SECONDS = 400.0
+"""Time after the faults until each object has been tried again: back-off ends at 375 s."""
 
 
 @dataclass
@@ -199,7 +201,7 @@ def _ended(tenants: list[Tenant], manager: Manager, observed: Observed) -> list[
     unsettled = 0
     for tenant in tenants:
         try:
-            tenant.load.wait(tenant.created, SETTLE_SECONDS)
+            tenant.load.wait(tenant.created, RECOVERY_SECONDS)
             tenant.remove(list(tenant.created))
         except TimeoutError:
             unsettled += 1
