@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from capsmith_runtime.contract import records
+from capsmith_runtime.contract import metadata, records
 from capsmith_runtime.contract.model import Condition, Object, shorten_message
 
 _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknown"}
@@ -18,9 +18,9 @@ _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknow
 
 def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
     """Return the condition of type ``condition_type``, or None if there is none."""
-    # The conditions of another provider's object may have any shape.
-    found = (entry for entry in conditions if isinstance(entry, dict | Mapping))
-    return next((entry for entry in found if entry.get("type") == condition_type), None)
+    # `lookup`, because the conditions of another provider's object may have any shape.
+    found = (entry for entry in conditions if metadata.lookup(entry, "type") == condition_type)
+    return next(found, None)
 
 
 def merge(
