@@ -32,8 +32,10 @@ from tests.runtime.support.following import sample
 from tests.runtime.support.waiting import eventually
 
 LATENCY_SECONDS = 60.0
-"""A tenant that waits for calls of another waits for their time-out, which is 300 s."""
-"""How late an object of a tenant may be because of another tenant."""
+"""How late an object of a tenant may be because of another tenant.
+
+A tenant that waits for calls of another waits for their time-out, which is 300 s.
+"""
 
 HUNG = "hung"
 DEFERRED = 'reconciles_deferred_total{controller="AcmeMachine"}'
@@ -260,6 +262,27 @@ async def test_any_number_of_tenants_in_a_namespace_cost_other_namespaces_nothin
     site.cloud.recover()
     await eventually(lambda: not site.executor.calls.names)
     assert not site.executor.is_crowded(f"AcmeIdentity {HUNG}0/0")
+    await site.close()
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("reconciler", [Synchronous, WithSession])
+async def test_a_call_that_ends_wakes_other_tenants_of_its_namespace(
+    reconciler: type[Synchronous], together: bool
+) -> None:
+    """Their own tenants have no call that could wake them."""
+    site = Site(reconciler, threads=1)
+    tenants = [f"{HUNG}/{number}" for number in range(6)]
+    for tenant in tenants[:2]:
+        site.add(tenant, 1)
+    if not together:
+        await eventually(lambda: site.executor.is_crowded(f"AcmeIdentity {HUNG}/2"))
+    for tenant in tenants[2:]:
+        site.add(tenant, 1)
+    await eventually(lambda: len(site.executor.waiting) == 4)
+    site.cloud.recover()
+    await eventually(lambda: all(map(site.served, tenants)), timeout=LATENCY_SECONDS)
+    assert not site.executor.waiting
     await site.close()
 
 

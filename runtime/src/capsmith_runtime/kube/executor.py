@@ -15,6 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
+from capsmith_runtime.kube.caller_lines import NamespaceLines
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.handler_calls import (
     HandlerCall,
@@ -126,6 +127,8 @@ class HandlerExecutor:
         self._exhausted_since: float | None = None
         self._answered: dict[str, float] = {}
         self._namespaces = NamespaceCalls()
+        self.waiting = NamespaceLines(self._is_crowded)
+        """The callers that wait because their namespace is crowded."""
 
     @property
     def is_healthy(self) -> bool:
@@ -146,8 +149,11 @@ class HandlerExecutor:
 
     def is_crowded(self, tenant: str) -> bool:
         """Return whether slow calls of a tenant's namespace use all threads that they may."""
+        return self._is_crowded(find_namespace(tenant))
+
+    def _is_crowded(self, namespace: str) -> bool:
         before = monotonic() - SLOW_SECONDS
-        return self._namespaces.are_at_limit(tenant, self._all_threads, began_before=before)
+        return self._namespaces.are_at_limit(namespace, self._all_threads, began_before=before)
 
     @property
     def _all_threads(self) -> int:
@@ -166,6 +172,19 @@ class HandlerExecutor:
             result = await _log_call(call.name, self._call(call, hook, args))
         self._note_answer(tenant)
         return result
+
+    async def call_in_turn(
+        self, hook: Callable[..., T | Awaitable[T]], *args: Any, tenant: str
+    ) -> T:
+        """Call a handler as :meth:`call` does, but wait while its namespace is crowded.
+
+        For calls that no worker waits for.
+        """
+        while True:
+            try:
+                return await self.call(hook, *args, tenant=tenant)
+            except NamespaceBusyError:
+                await self.waiting.wait(find_namespace(tenant))
 
     async def _call(
         self, call: HandlerCall, hook: Callable[..., T | Awaitable[T]], args: tuple[Any, ...]
@@ -289,7 +308,7 @@ class HandlerExecutor:
         ``tenant`` is the tenant that needs the thread.
         """
         latest = monotonic() - SLOW_SECONDS
-        if self._namespaces.are_at_limit(tenant, self._all_threads):
+        if self._namespaces.are_at_limit(find_namespace(tenant), self._all_threads):
             return
         for call in self.calls.slot_holders:
             is_slow = call.began <= latest and call.tenant != tenant
@@ -306,6 +325,7 @@ class HandlerExecutor:
             self._slots.release()
         else:
             self._lent -= 1
+        self.waiting.wake(find_namespace(call.tenant))
 
     def _note_answer(self, tenant: str) -> None:
         """Record that a call for ``tenant`` has ended.

@@ -183,13 +183,12 @@ class NamespaceCalls:
             del self._began[namespace]
 
     def are_at_limit(
-        self, tenant: str, threads: int, *, began_before: float = float("inf")
+        self, namespace: str, threads: int, *, began_before: float = float("inf")
     ) -> bool:
-        """Return whether a tenant's namespace uses all that it may of ``threads``.
+        """Return whether a namespace uses all that it may of ``threads``.
 
         Only calls that began before the given time count.
         """
-        namespace = find_namespace(tenant)
         calls = self._began.get(namespace, {})
         # Half of what other namespaces leave: however many of them have slow calls, threads are
         # left for a further one.

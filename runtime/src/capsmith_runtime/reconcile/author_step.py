@@ -55,7 +55,7 @@ from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields, Se
 from capsmith_runtime.reconcile.session_pools import Session, SessionPool, SessionPools
 from capsmith_runtime.reconcile.sessions import Credentials, qualified_identity
 from capsmith_runtime.reconcile.status_reporter import StatusReporter, create_object_logger
-from capsmith_runtime.reconcile.tenant_limits import RETRY_SECONDS, CallPermit
+from capsmith_runtime.reconcile.tenant_limits import Caller, CallPermit
 
 T = TypeVar("T")
 
@@ -112,13 +112,14 @@ class AuthorCalls:
         identity = qualified_identity(known)
         await self._prepare_session(scope, credentials, deletion=deletion)
         tenant = self._limits.of(identity or owner)
-        tenant.admit(self._reconciler, self._concurrency, (self, key), deletion=deletion)
+        caller = Caller((self, key), deletion)
+        tenant.admit(self._reconciler, self._concurrency, caller)
         # Last, because it takes a token: a caller that the checks above reject must not use up the
         # rate.
         self._admit(key, identity, deletion=deletion)
         arguments = (scope, *further) if arguments is None else arguments
         try:
-            call = _TenantCall(self._executor, tenant.name, tenant.begin(self._reconciler))
+            call = _TenantCall(self._executor, tenant.name, tenant.begin(self._reconciler, caller))
             if self._shared.pool is None or not isinstance(scope, SessionScope):
                 return await call.run(hook, *arguments)
             needs_session = not deletion
@@ -203,8 +204,7 @@ class _TenantCall:
             raise
         except NamespaceBusyError as error:
             # The call has not begun, so there is nothing to report about its object.
-            permit.end()
-            raise DeferredError(str(error), seconds=RETRY_SECONDS) from error
+            raise permit.postpone() from error
         except BaseException:
             permit.end()
             raise

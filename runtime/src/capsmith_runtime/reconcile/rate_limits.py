@@ -1,4 +1,4 @@
-"""Rate limits and pauses for one identity's author calls, and the queue of waiting callers."""
+"""Rate limits and pauses for one identity's author calls."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
+from capsmith_runtime.kube.caller_lines import CallerLine
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.requeue import Priority
-from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo
 
 ADMISSION_SECONDS: Final = 60.0
 """Seconds within which a caller must come back once it is called; later, it has lost its turn."""
@@ -134,51 +134,3 @@ class RateLimiter:
             self._admitted[caller] = now
             wake()
         self._schedule()
-
-
-class CallerLine:
-    """Queue of waiting callers without duplicates.
-
-    Deletions come first, but every ``LOW_SHARE``-th turn goes to another waiting caller: deletions
-    that never succeed must not block the others.
-    """
-
-    def __init__(self) -> None:
-        self._wakes: dict[Hashable, Callable[[], None]] = {}
-        self._deletions: OrderedDict[Hashable, None] = OrderedDict()
-        # A caller that has moved to the deletions stays here, and is skipped.
-        self._others = PriorityFifo[Hashable]()
-        self._turn = 0
-
-    def __len__(self) -> int:
-        return len(self._wakes)
-
-    def push(
-        self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
-    ) -> None:
-        """Append a caller; a caller that is already waiting is not added again, but may move up."""
-        self._wakes[caller] = wake
-        if deletion:
-            self._deletions[caller] = None
-        elif caller not in self._deletions:
-            self._others.push(caller, priority)
-
-    def pop(self) -> tuple[Hashable, Callable[[], None]]:
-        """Remove and return the next caller with its ``wake`` function.
-
-        Raises KeyError if no caller is waiting.
-        """
-        while True:
-            caller = self._next()
-            wake = self._wakes.pop(caller, None)
-            if wake is not None:
-                return caller, wake
-
-    def _next(self) -> Hashable:
-        # Turns count only while other callers wait too, so that a newcomer does not overtake the
-        # deletions with a saved-up turn.
-        if self._deletions:
-            self._turn = (self._turn + 1) % LOW_SHARE if self._others else 0
-        if self._deletions and (self._turn or not self._others):
-            return self._deletions.popitem(last=False)[0]
-        return self._others.pop()[0]

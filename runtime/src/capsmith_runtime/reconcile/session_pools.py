@@ -236,7 +236,7 @@ class SessionPool:
     async def _open(self, session: Session) -> Any:
         identity = qualified_identity(session.credentials)
         try:
-            opened = await self._executor.call(
+            opened = await self._executor.call_in_turn(
                 self.factory.open, session.credentials, tenant=identity
             )
             session.account = await self._read_account(opened, identity)
@@ -304,7 +304,7 @@ class SessionPool:
         if type(self.factory).account is SessionFactory.account:
             return None
         try:
-            account: object = await self._executor.call(
+            account: object = await self._executor.call_in_turn(
                 self.factory.account, opened, tenant=identity
             )
             if not isinstance(account, str):
@@ -370,7 +370,7 @@ class SessionPool:
     async def _call_close(self, opened: Any, identity: str) -> None:
         details: dict[str, Any] = {"factory": self._name, "identity": identity}
         try:
-            await self._executor.call(self.factory.close, opened, tenant=identity)
+            await self._executor.call_in_turn(self.factory.close, opened, tenant=identity)
         except Exception as error:
             _log.warning("cannot close the session", error=describe_error(error), **details)
         else:

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import Final
+from typing import Final, NamedTuple
 
+from capsmith_runtime.kube.caller_lines import CallerLine
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor
+from capsmith_runtime.kube.handler_calls import find_namespace
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.idle_entries import IdleEntries
-from capsmith_runtime.reconcile.rate_limits import CallerLine
 
 _log = get_logger("hooks")
 
@@ -39,11 +40,19 @@ IDLE_SECONDS: Final = 3600.0
 """Seconds for which a tenant is remembered after its last call."""
 
 
+class Caller(NamedTuple):
+    """The object that a call is about, and whether the object is being deleted."""
+
+    key: Hashable
+    is_deleted: bool
+
+
 class CallPermit:
     """Permission for one running call to author code, counted for its tenant."""
 
-    def __init__(self, tenant: TenantCalls, group: Hashable) -> None:
+    def __init__(self, tenant: TenantCalls, group: Hashable, caller: Caller) -> None:
         self.group = group
+        self.caller = caller
         self.began = monotonic()
         self.hangs = False
         """Whether the call exceeded its time limit and is still running."""
@@ -63,6 +72,11 @@ class CallPermit:
         # Before waiting callers are called back, so that they find the pause ended.
         self._tenant.mark_answer()
         self._tenant.remove(self)
+
+    def postpone(self) -> DeferredError:
+        """End a call that its namespace has no thread for, and return the error to raise."""
+        self.end()
+        return self._tenant.wait_for_namespace(self.caller)
 
     def time_out(self, *, hangs: bool) -> None:
         """Pause the tenant after a timeout.
@@ -96,28 +110,31 @@ class TenantCalls:
         # A tenant that is forgotten during its pause would be called again too early.
         return not self._permits and now >= max(self.paused_until, self.used + IDLE_SECONDS)
 
-    def admit(self, group: Hashable, concurrency: int, caller: Hashable, *, deletion: bool) -> None:
+    def admit(self, group: Hashable, concurrency: int, caller: Caller) -> None:
         """Raise DeferredError if the tenant may not start another call in ``group``.
 
         ``group`` is a reconciler; ``concurrency`` is the number of workers for its kind. After the
-        error, ``caller`` is woken when one of the tenant's calls ends; callers with ``deletion``
-        come first. An admitted call is not counted until :meth:`begin`.
+        error, ``caller`` is woken when a call ends that it has to wait for: one of the tenant, or
+        any of its namespace.  Callers whose object is being deleted come first. An admitted call is
+        not counted until :meth:`begin`.
         """
         self.used = monotonic()
         # Hanging calls occupy no worker.  They count against the shares of slow calls.
         running = [each for each in self._permits if not each.hangs]
         is_full = sum(each.group == group for each in running) >= concurrency
+        left = self.paused_until - monotonic()
+        if not is_full and left <= 0 and self._limits.executor.is_crowded(self.name):
+            raise self.wait_for_namespace(caller)
         problem = (
             f"{concurrency} run already" if is_full else self._find_problem(group, concurrency)
         )
         if problem is None:
             return
-        left = self.paused_until - monotonic()
 
         def subscribe(wake: Callable[[], None], priority: Priority) -> None:
             if self._line is None:
                 self._line = CallerLine()
-            self._line.push(caller, wake, priority, deletion=deletion)
+            self._line.push(caller.key, wake, priority, deletion=caller.is_deleted)
 
         raise DeferredError(
             f"calls of {self.name}: {problem}",
@@ -126,9 +143,25 @@ class TenantCalls:
             is_throttled=not is_full,
         )
 
-    def begin(self, group: Hashable) -> CallPermit:
+    def wait_for_namespace(self, caller: Caller) -> DeferredError:
+        """Return the error for a caller whose namespace is crowded.
+
+        The calls of other tenants may have to end first, so the tenant's own line does not do.
+        """
+        namespace, waiting = find_namespace(self.name), self._limits.executor.waiting
+
+        def subscribe(wake: Callable[[], None], priority: Priority) -> None:
+            waiting.push(namespace, caller.key, wake, priority, deletion=caller.is_deleted)
+
+        return DeferredError(
+            f"calls of {self.name}: slow calls of its namespace use too many threads",
+            seconds=RETRY_SECONDS,
+            subscribe=subscribe,
+        )
+
+    def begin(self, group: Hashable, caller: Caller) -> CallPermit:
         """Count a call as running in ``group`` until the returned permit ends."""
-        permit = CallPermit(self, group)
+        permit = CallPermit(self, group, caller)
         self._permits.add(permit)
         return permit
 
@@ -170,8 +203,6 @@ class TenantCalls:
     def _find_problem(self, group: Hashable, concurrency: int) -> str | None:
         if monotonic() < self.paused_until:
             return "paused, because the latest ones hung"
-        if self._limits.executor.is_crowded(self.name):
-            return "slow calls of its namespace use too many threads"
         # The pause applies even to a single tenant; shares only protect the other tenants.
         if self._limits.has_one_tenant:
             return None
