@@ -167,7 +167,27 @@ def test_a_signal_logs_everything_each_time() -> None:
         assert started.poll() is None
 
 
-def test_a_blocked_event_loop_shows_its_threads() -> None:
+BUSY_THREADS = """
+    def work():
+        while True:
+            sum(len(str(number)) for number in range(100))
+            threading.Event().wait(0.0001)
+
+    for _ in range(8):
+        threading.Thread(target=work, daemon=True).start()
+    await asyncio.Event().wait()
+"""
+
+
+def test_signals_do_not_end_a_process_whose_threads_run() -> None:
+    """Their stacks change while the handler of a signal runs."""
+    with process(BUSY_THREADS.strip()) as started:
+        for _ in range(100):
+            started.send_signal(signal.SIGUSR1)
+            read_until(started.stderr, "end of dump")
+
+
+def test_a_blocked_event_loop_shows_its_stack() -> None:
     with process("threading.Event().wait()") as started:
         started.send_signal(signal.SIGUSR1)
         lines = read_until(started.stderr, "in main")

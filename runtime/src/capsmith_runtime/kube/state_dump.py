@@ -94,8 +94,8 @@ async def describe_process() -> str:
 def dump_on_signal(loop: asyncio.AbstractEventLoop) -> None:
     """Log the state of the process whenever it receives SIGUSR1.
 
-    The stacks of all threads are also written to standard error immediately, even if the event
-    loop is blocked and logs nothing.
+    The stack of the main thread, which runs the event loop, is also written to standard error
+    immediately, even if the event loop is blocked and logs nothing.
     """
     running = set[asyncio.Task[None]]()
 
@@ -107,8 +107,9 @@ def dump_on_signal(loop: asyncio.AbstractEventLoop) -> None:
     number = signal.Signals[SIGNAL]
     loop.add_signal_handler(number, start)
     # Registered after the event loop's handler, which it calls: only C code runs while Python code
-    # does not return.
-    faulthandler.register(number, all_threads=True, chain=True)
+    # does not return.  It may not read the stacks of other threads: they change while it reads
+    # them, which can end the process.
+    faulthandler.register(number, all_threads=False, chain=True)
 
 
 async def log_process() -> None:
