@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from capsmith_runtime.kube.process import GcPauseLimiter
+from tests.runtime.support.filled_tuple import fill_during_get_objects
 
 
 @pytest.fixture
@@ -63,6 +64,13 @@ def test_clients_of_calls_are_not_kept(limited: GcPauseLimiter) -> None:
         alive.append(_client(5_000))
         gc.collect()
     assert gc.get_freeze_count() - frozen < 10 * 2 * 5_000, "less than the clients alive"
+
+
+def test_threads_go_on_after_a_slow_collection(limited: GcPauseLimiter) -> None:
+    """A tuple to which the limiter refers cannot be filled by the thread that creates it."""
+    with fill_during_get_objects() as filled:
+        gc.collect()
+    assert filled.error is None
 
 
 def test_a_quick_collection_freezes_nothing() -> None:

@@ -21,6 +21,7 @@ from capsmith_runtime.kube.state_dump import (
     describe_tasks,
     describe_threads,
 )
+from tests.runtime.support.filled_tuple import fill_during_get_objects
 
 SECRET = "hunter2"
 
@@ -104,6 +105,13 @@ def test_memory_is_shown_by_type() -> None:
     lines = describe_heap()
     assert any(line.endswith(" objects of builtins.dict") for line in lines)
     assert "PYTHONTRACEMALLOC" in lines[-1]
+
+
+def test_threads_go_on_while_memory_is_described() -> None:
+    """A tuple to which the description refers cannot be filled by the thread that creates it."""
+    with fill_during_get_objects() as filled:
+        describe_heap()
+    assert filled.error is None
 
 
 @pytest.mark.usefixtures("tracing")

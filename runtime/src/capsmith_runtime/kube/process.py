@@ -149,7 +149,9 @@ class GcPauseLimiter:
             self._is_thawed = False
             gc.freeze()
         elif time.thread_time() - self._began > self._seconds:
-            frozen, visited = gc.get_freeze_count(), len(gc.get_objects(generation=_OLDEST))
+            # As one call of C code: while a list of all objects exists, no other thread may run,
+            # because one that is filling a tuple of the list would fail.
+            frozen, visited = gc.get_freeze_count(), sum(map(len, map(gc.get_objects, (_OLDEST,))))
             if frozen < visited // _LEAST_SHARE:
                 gc.freeze()
             elif visited >= frozen // _LEAST_SHARE:

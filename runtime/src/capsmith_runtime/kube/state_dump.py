@@ -17,6 +17,7 @@ import traceback
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from types import FrameType
 from typing import Any, Final
 
@@ -65,7 +66,9 @@ def describe_heap() -> list[str]:
         f"garbage collector: counts {gc.get_count()}, frozen {gc.get_freeze_count()} objects,"
         f" collections {[each['collections'] for each in gc.get_stats()]}",
     ]
-    counts = Counter(_type_name(type(each)) for each in gc.get_objects())
+    counts = Counter[str]()
+    for kind, number in _count_types().items():
+        counts[_type_name(kind)] += number
     lines += [f"{number} objects of {name}" for name, number in counts.most_common(TYPES)]
     if not tracemalloc.is_tracing():
         return [
@@ -144,6 +147,12 @@ def _stack(frame: FrameType) -> Iterator[str]:
 
 def _call(frame: FrameType, line: int) -> str:
     return f"{frame.f_globals.get('__name__', '?')}.{frame.f_code.co_qualname}:{line}"
+
+
+# One call of C code, during which no other thread runs: CPython cannot resize a tuple that has
+# another reference, so a thread that is filling one would fail.
+def _count_types() -> Counter[type]:
+    return Counter(map(type, chain.from_iterable(map(gc.get_objects, (None,)))))
 
 
 def _type_name(kind: type) -> str:
