@@ -17,6 +17,7 @@ from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.kube.workqueue import WorkQueue
+from tests.runtime.support.author_errors import UnprintableError
 from tests.runtime.support.clock import virtually
 from tests.runtime.support.following import sample
 from tests.runtime.support.waiting import eventually, running
@@ -97,6 +98,7 @@ ERRORS = [
     TimeoutError(),
     ExceptionGroup("several", [ValueError()]),
     StopAsyncIteration(),
+    UnprintableError(),
 ]
 
 

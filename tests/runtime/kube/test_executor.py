@@ -21,6 +21,7 @@ from capsmith_runtime.kube.executor import (
     StillRunningError,
 )
 from capsmith_runtime.kube.metrics import Metrics
+from tests.runtime.support.author_errors import ForeignTimeout, UnprintableExit
 from tests.runtime.support.following import sample
 from tests.runtime.support.waiting import eventually
 
@@ -58,7 +59,15 @@ async def test_answers(hook: Any) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("a bug"), SystemExit(2), StopIteration(), asyncio.CancelledError(), TimeoutError()],
+    [
+        ValueError("a bug"),
+        SystemExit(2),
+        StopIteration(),
+        asyncio.CancelledError(),
+        TimeoutError(),
+        ForeignTimeout(),
+        UnprintableExit(),
+    ],
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("kind", ["sync", "async"])

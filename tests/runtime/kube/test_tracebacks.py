@@ -54,6 +54,13 @@ async def test_the_handler_is_found_behind_another_error() -> None:
     assert handler_of(ValueError("no handler")) == ""
 
 
+async def test_causes_may_form_a_circle() -> None:
+    """As with `raise error from error`, which Python allows."""
+    error, cause = ValueError("no handler"), ValueError("no handler")
+    error.__cause__, cause.__cause__ = cause, error
+    assert handler_of(error) == ""
+
+
 async def test_an_outage_is_logged_in_one_line_an_object(caplog: pytest.LogCaptureFixture) -> None:
     metrics, executor = Metrics(), HandlerExecutor(Metrics())
 

@@ -22,6 +22,7 @@ from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.kube.workqueue import WorkQueue
+from tests.runtime.support.author_errors import UnprintableError
 from tests.runtime.support.following import WIDGET, connected
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
@@ -117,8 +118,10 @@ async def test_calls_of_author_code_are_inside_the_reconcile(
     ("error", "result", "is_error"),
     [
         (ValueError("out of quota"), "error", True),
+        (UnprintableError(), "error", True),
         (DeferredError("its turn comes later", seconds=60.0), "requeue_after", False),
     ],
+    ids=["failure", "unprintable failure", "deferral"],
 )
 async def test_results_of_reconciles_that_raise(
     exporter: InMemorySpanExporter, error: Exception, result: str, is_error: bool

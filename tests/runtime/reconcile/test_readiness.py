@@ -11,6 +11,7 @@ import pytest
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.reconcile.session_tasks import ReadinessCheck
 from capsmith_runtime.testing import clock
+from tests.runtime.support.author_errors import UnprintableError
 
 
 def run(check: ReadinessCheck, scenario: Callable[[], Awaitable[None]]) -> None:
@@ -44,7 +45,15 @@ class Cloud:
 
 @pytest.mark.parametrize("method", ["readyz", "readyz_async"])
 @pytest.mark.parametrize(
-    "error", [RuntimeError("503"), SystemExit(1), asyncio.CancelledError(), StopIteration()]
+    "error",
+    [
+        RuntimeError("503"),
+        SystemExit(1),
+        asyncio.CancelledError(),
+        StopIteration(),
+        UnprintableError(),
+    ],
+    ids=lambda error: type(error).__name__,
 )
 def test_ready_while_the_last_call_succeeded(
     method: str, error: BaseException, caplog: pytest.LogCaptureFixture

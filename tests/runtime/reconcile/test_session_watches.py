@@ -18,6 +18,7 @@ from capsmith_runtime.reconcile.session_pools import SHORT_LIFE_SECONDS, Session
 from capsmith_runtime.reconcile.session_tasks import MAX_DELAY, STOP_SECONDS
 from capsmith_runtime.reconcile.sessions import ReportedChange
 from capsmith_runtime.testing import clock
+from tests.runtime.support.author_errors import UnprintableError
 
 OLD = Credentials({"token": "old"}, "acme")
 NEW = Credentials({"token": "new"}, "acme")
@@ -124,7 +125,15 @@ def test_without_a_watch_no_task_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("connection lost"), None, SystemExit(1), asyncio.CancelledError()]
+    "error",
+    [
+        RuntimeError("connection lost"),
+        None,
+        SystemExit(1),
+        asyncio.CancelledError(),
+        UnprintableError(),
+    ],
+    ids=lambda error: type(error).__name__,
 )
 def test_a_watch_that_ends_is_repeated_with_back_off(error: BaseException | None) -> None:
     async def test(pool: SessionPool, factory: Watching, reported: list[ReportedChange]) -> None:

@@ -21,7 +21,7 @@ from capsmith_runtime.kube.executor import (
     TracebackLimiter,
 )
 from capsmith_runtime.kube.http_server import Request, Response, text_response
-from capsmith_runtime.kube.log import describe_error, get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger, read_message
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.results import describe_unexpected_result
 from capsmith_runtime.webhook.large_requests import (
@@ -138,8 +138,9 @@ class Dispatcher:
             fields = await compute(is_large, handler.codec.write, result, request)
             return await compute(is_large, _success, handler.hook, fields)
         except (HookError, DecodingError) as error:
-            _log.info("hook says no", hook=handler.hook, message=str(error))
-            return _failure(handler.hook, str(error))
+            message = read_message(error)
+            _log.info("hook says no", hook=handler.hook, message=message)
+            return _failure(handler.hook, message)
         except (HookTimeoutError, HooksExhaustedError) as error:
             return self._failed_call(handler, error, f"{handler.method} took too long")
         except Exception as error:

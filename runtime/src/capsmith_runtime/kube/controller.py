@@ -17,7 +17,7 @@ from capsmith_runtime.kube.executor import (
     running_controller,
     running_key,
 )
-from capsmith_runtime.kube.log import describe_error, get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger, read_message
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.kube.tracing import reconcile_span, record_result
@@ -230,9 +230,9 @@ class Controller(Generic[K]):
         # Conflicts are a normal part of optimistic locking: the next reconcile reads the newer
         # object, and the user need not do anything.
         if isinstance(error, ConflictError) and error.is_of_runtime:
-            _log.debug("object has changed meanwhile", error=str(error), **values)
+            _log.debug("object has changed meanwhile", error=read_message(error), **values)
         elif isinstance(error, (RetryAfterError, StillRunningError)):
-            _log.warning("reconcile failed", error=str(error), **values)
+            _log.warning("reconcile failed", error=read_message(error), **values)
         else:
             trace = self._tracebacks.of(error)
             _log.error("reconcile failed", error=describe_error(error), exc_info=trace, **values)

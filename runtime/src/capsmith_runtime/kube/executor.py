@@ -343,7 +343,10 @@ class HandlerExecutor:
 def handler_of(error: BaseException) -> str:
     """Return the name of the handler that raised ``error``, or an empty string if none did."""
     cause: BaseException | None = error
-    while cause is not None:
+    seen = set[int]()
+    # The causes may form a circle: `raise error from error` is allowed.
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
         trace = cause.__traceback__
         while trace is not None:
             # The handler's frame is the one below its caller, however deep in an SDK the error was
@@ -369,7 +372,8 @@ async def await_safely(name: str, hook: Callable[..., Awaitable[T]], args: tuple
     """Call an asynchronous function of the author and return its result.
 
     Raises RuntimeError for an exception that would end the event loop or the calling task, such as
-    SystemExit.  ``name`` is the function's name in the error.
+    SystemExit, or that ``except Exception`` does not catch.  ``name`` is the function's name in the
+    error.
     """
     try:
         return await hook(*args)
@@ -378,7 +382,10 @@ async def await_safely(name: str, hook: Callable[..., Awaitable[T]], args: tuple
         if task is None or task.cancelling():
             raise
         raise _harmless(name, caught) from caught
-    except (SystemExit, KeyboardInterrupt) as caught:
+    except (Exception, GeneratorExit):
+        # A coroutine that is closed before its end gets a GeneratorExit, which has to leave it.
+        raise
+    except BaseException as caught:
         raise _harmless(name, caught) from caught
 
 
@@ -403,7 +410,7 @@ def _harmless(name: str, caught: BaseException) -> RuntimeError:
 
     SystemExit would end the event loop, a cancellation the worker.
     """
-    return RuntimeError(f"{name} raised {caught!r}")
+    return RuntimeError(f"{name} raised {describe_error(caught)}")
 
 
 _TRACEBACK_SECONDS: Final = 60.0

@@ -50,9 +50,20 @@ def get_logger(name: str, **values: object) -> Logger:
     return Logger(logging.getLogger(f"{OWN}.{name}"), values)
 
 
+def read_message(error: BaseException) -> str:
+    """Return an error's message, or a replacement if it has none.
+
+    The exceptions of authors and their libraries have any ``__str__``, which may fail.
+    """
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"no message, because __str__ raised {type(failure).__name__}"
+
+
 def describe_error(error: BaseException) -> str:
     """Return an error's type and message, but not its other arguments, which may contain data."""
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {read_message(error)}"
 
 
 def configure(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = ()) -> None:

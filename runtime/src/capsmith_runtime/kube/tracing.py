@@ -13,7 +13,7 @@ from importlib import import_module, metadata
 from types import TracebackType
 from typing import Any, Final, Protocol
 
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger
 
 _log = get_logger("tracing")
 _NAME: Final = "capsmith_runtime"
@@ -154,8 +154,17 @@ def record_result(result: str, error: BaseException | None = None) -> None:
     span = _api.get_current_span()
     span.set_attribute("reconcile.result", result)
     if error is not None:
-        span.record_exception(error)
+        span.record_exception(_printable(error))
         span.set_status(_api.Status(_api.StatusCode.ERROR, type(error).__name__))
+
+
+def _printable(error: BaseException) -> BaseException:
+    """Return the error, or another one with its description if its own text cannot be made."""
+    try:
+        str(error)
+    except Exception:
+        return RuntimeError(describe_error(error))
+    return error
 
 
 def call_span(name: str, identity: str) -> Span:

@@ -27,7 +27,7 @@ from capsmith_runtime.kube.executor import (
     NamespaceBusyError,
     StillRunningError,
 )
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import get_logger, read_message
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.accounts import AccountCheck
 from capsmith_runtime.reconcile.caches import cluster_name_of
@@ -163,8 +163,8 @@ class AuthorCalls:
     def _pause(self, identity: str, error: RateLimitedError) -> None:
         self._shared.limiter(identity).pause(error.retry_after)
         self._executor.metrics.identity_pauses.labels("rate-limit").inc()
-        seconds = round(error.retry_after, 1)
-        _log.warning("calls are paused", identity=identity, seconds=seconds, error=str(error))
+        seconds, problem = round(error.retry_after, 1), read_message(error)
+        _log.warning("calls are paused", identity=identity, seconds=seconds, error=problem)
 
     def _admit(self, key: Hashable, identity: str, *, deletion: bool) -> None:
         limiter, caller = self._shared.limiter(identity), (self, key)

@@ -11,7 +11,7 @@ from capsmith_runtime.errors import InvalidRequestError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import get_logger, read_message
 from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import Kind
@@ -81,7 +81,8 @@ class ReconcileRunner(Generic[P]):
             return self._forget(key)
         except TerminalError as error:
             # It is reported already, and back-off would repeat a call that cannot succeed.
-            create_object_logger(self._kind, key).warning("terminal failure", error=str(error))
+            log = create_object_logger(self._kind, key)
+            log.warning("terminal failure", error=read_message(error))
             result = Result(failed=True)
         except InvalidRequestError as error:
             # The CRD rejects what the reconciler returned: report it in the conditions.  A request

@@ -18,7 +18,7 @@ from capsmith_runtime.kube.executor import (
     StillRunningError,
     create_shared_context,
 )
-from capsmith_runtime.kube.log import describe_error, get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger, read_message
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.idle_entries import IdleEntries
 from capsmith_runtime.reconcile.rate_limits import Rate, RateLimiter
@@ -182,7 +182,8 @@ class SessionPool:
             # Another call noticed first, or the credentials have changed since.
             return deferred
         identity = qualified_identity(session.credentials)
-        _log.info("session has expired", factory=self._name, identity=identity, error=str(error))
+        problem = read_message(error)
+        _log.info("session has expired", factory=self._name, identity=identity, error=problem)
         self._retire(session)
         if monotonic() - session.opened_at >= SHORT_LIFE_SECONDS:
             return deferred
