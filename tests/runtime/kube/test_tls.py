@@ -10,7 +10,7 @@ import trustme
 
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.tls import CIPHER_SUITES, TLSOptions, parse_cipher_suites
+from capsmith_runtime.kube.tls import CIPHER_SUITES, DEFAULT_TLS, TLSOptions, parse_cipher_suites
 from tests.runtime.webhook.hook_serving import trusting, write_certificate
 
 
@@ -21,8 +21,16 @@ def authority() -> trustme.CA:
 
 def connect(folder: Path, tls: TLSOptions, client: ssl.SSLContext) -> tuple[str, str]:
     """Shake hands in memory; return the protocol and the cipher suite."""
+    return shake_hands(load(folder, tls), client)
+
+
+def load(folder: Path, tls: TLSOptions = DEFAULT_TLS) -> Certificates:
     certificates = Certificates(CertificateFiles(directory=folder), Metrics(), "webhook", tls)
     assert certificates.refresh()
+    return certificates
+
+
+def shake_hands(certificates: Certificates, client: ssl.SSLContext) -> tuple[str, str]:
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     near = client.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
     far = certificates.server_context().wrap_bio(to_server, to_client, server_side=True)
@@ -35,6 +43,18 @@ def connect(folder: Path, tls: TLSOptions, client: ssl.SSLContext) -> tuple[str,
     assert cipher
     assert protocol
     return protocol, cipher[0]
+
+
+@pytest.mark.parametrize("name", ["tls.crt", "tls.key"])
+def test_a_server_starts_while_its_files_are_replaced(
+    tmp_path: Path, authority: trustme.CA, name: str
+) -> None:
+    """Its certificate is the one that was found usable, not what the files contain meanwhile."""
+    write_certificate(tmp_path, authority)
+    certificates = load(tmp_path)
+    (tmp_path / name).write_text("-----BEGIN")
+
+    assert shake_hands(certificates, trusting(authority))[0] == "TLSv1.3"
 
 
 def test_older_versions_are_refused(tmp_path: Path, authority: trustme.CA) -> None:

@@ -135,8 +135,13 @@ class Certificates:
         return True
 
     def server_context(self) -> ssl.SSLContext:
-        """Return a server's TLS context; new connections always use the latest certificate."""
-        context = self._context()
+        """Return a server's TLS context; new connections always use the latest certificate.
+
+        Call this after :meth:`refresh` has found a certificate.
+        """
+        # Not read again: meanwhile the files may be in the process of being replaced.
+        context = self._current
+        assert context is not None, "no certificate is loaded"
         # OpenSSL calls this in every handshake, even if the client sends no server name.
         context.sni_callback = self._select
         return context
