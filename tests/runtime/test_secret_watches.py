@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,14 @@ from capsmith_runtime.addon.addons import AddonKind
 from capsmith_runtime.addon.api import AddonReconciler
 from capsmith_runtime.addon.controllers import AddonControllers
 from capsmith_runtime.component import Component
-from capsmith_runtime.kube.client import Page, ResourceType, Selection
+from capsmith_runtime.kube.client import Page, ResourceType, Selection, WatchEvent
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
+from capsmith_runtime.testing.manifests import Manifests
 from tests.runtime.infrastructure import scripted_pools, scripted_provider
+from tests.runtime.scenarios.providers import provider
 from tests.runtime.support.woken import woken
 
 
@@ -56,10 +59,10 @@ ADDON = Component(
 
 
 class RecordingApi(FakeApi):
-    """Remembers how Secrets were listed."""
+    """Remembers how Secrets were listed and watched."""
 
-    def __init__(self) -> None:
-        super().__init__("v1beta2", scripted_pools.PROVIDER.manifests)
+    def __init__(self, manifests: Manifests = scripted_pools.PROVIDER.manifests) -> None:
+        super().__init__("v1beta2", manifests)
         self.selections: list[Selection] = []
 
     async def list_page(
@@ -68,6 +71,14 @@ class RecordingApi(FakeApi):
         if resource == SECRET:
             self.selections.append(selection)
         return await super().list_page(resource, selection, limit=limit, token=token)
+
+    async def watch(
+        self, resource: ResourceType, selection: Selection, *, resource_version: str
+    ) -> AsyncGenerator[WatchEvent, None]:
+        if resource == SECRET:
+            self.selections.append(selection)
+        async for event in super().watch(resource, selection, resource_version=resource_version):
+            yield event
 
 
 @pytest.mark.parametrize(
@@ -79,9 +90,37 @@ def test_secrets_are_watched_without_their_data(component: Component) -> None:
     async def scenario() -> None:
         api = RecordingApi()
         async with woken(component, api):
-            assert [selection.metadata_only for selection in api.selections] == [True]
+            assert {selection.metadata_only for selection in api.selections} == {True}
 
     clock.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("example", "watching"),
+    [
+        ("complete", {"control-plane"}),
+        ("everything", {"infrastructure"}),
+        ("extension", {"addon"}),
+        ("managed", {"infrastructure"}),  # one component with all types
+        ("pools", {"infrastructure"}),
+    ],
+)
+def test_managers_of_examples_never_receive_data_of_secrets_that_they_watch(
+    example: str, watching: set[str]
+) -> None:
+    """All types of providers, with identities of both scopes."""
+    found: dict[str, set[bool]] = {}
+
+    async def scenario() -> None:
+        for type, component in provider(example).components.items():
+            api = RecordingApi(provider(example).manifests_of(component))
+            async with woken(component, api):
+                found[type] = {selection.metadata_only for selection in api.selections}
+
+    clock.run(scenario())
+    assert {type: each for type, each in found.items() if each} == {
+        type: {True} for type in watching
+    }
 
 
 def test_new_bootstrap_data_wake_their_pool() -> None:
