@@ -14,10 +14,11 @@ from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.scenario import Scenario, infrastructure_cluster, private_identity, wait_nothing_left
 from tests.e2e.stack import COMBINATIONS
 
-newest = pytest.mark.parametrize("stack", COMBINATIONS[:1], ids=str, indirect=True)
+# The newest and the oldest release of core, the latter at night only.
+stacks = pytest.mark.parametrize("stack", COMBINATIONS[:2], ids=str, indirect=True)
+pytestmark = [pytest.mark.newest, stacks]
 
 
-@newest
 def test_deleted_in_foreground(scenario: Scenario) -> None:
     """The garbage collector deletes the infrastructure cluster together with the Machines."""
     documents = _running(scenario)
@@ -26,7 +27,6 @@ def test_deleted_in_foreground(scenario: Scenario) -> None:
         _wait_gone(scenario, documents)
 
 
-@newest
 def test_deleted_with_its_namespace(scenario: Scenario) -> None:
     """The namespace controller deletes all kinds at the same time, Secrets included."""
     documents = _running(scenario)
@@ -40,7 +40,6 @@ def test_deleted_with_its_namespace(scenario: Scenario) -> None:
         )
 
 
-@newest
 def test_pruned_infrastructure_first(scenario: Scenario) -> None:
     """Argo CD and `kubectl delete -f` delete what the user applied, in whatever order."""
     documents = _running(scenario)
@@ -51,14 +50,12 @@ def test_pruned_infrastructure_first(scenario: Scenario) -> None:
         _wait_gone(scenario, documents)
 
 
-@newest
 def test_identity_deleted_first(scenario: Scenario) -> None:
     """An identity stays until no object uses it."""
     secret, identity = private_identity(scenario, [scenario.namespace])
     _delete_after(scenario, identity, (identity, secret))
 
 
-@newest
 def test_secret_deleted_first(scenario: Scenario) -> None:
     """The Secret of an identity stays until no object uses the identity."""
     secret, identity = private_identity(scenario, [scenario.namespace])
