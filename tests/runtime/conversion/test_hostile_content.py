@@ -152,8 +152,20 @@ def test_a_function_that_refuses_an_object_is_no_fault_of_its_annotation() -> No
     assert reported == []
 
 
-def test_a_failure_names_the_object() -> None:
-    """A response, not a lost connection, which the API server would repeat for a minute."""
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        ({"namespace": "default", "name": "one"}, "default/one: "),
+        ({"namespace": "default", "generateName": "one-"}, "default/one-: "),
+        (None, ""),
+    ],
+    ids=["named", "unnamed", "no metadata"],
+)
+def test_a_failure_names_the_object(metadata: Any, shown: str) -> None:
+    """A response, not a lost connection, which the API server would repeat for a minute.
+
+    An object is converted before the API server generates its name.
+    """
 
     def fail(group: str, kind: str) -> str:
         raise OverflowError("too large")
@@ -163,13 +175,13 @@ def test_a_failure_names_the_object() -> None:
     request = {
         "uid": "7",
         "desiredAPIVersion": f"{resources()['HarbourControlPlane'].group}/{OLD}",
-        "objects": [named("HarbourControlPlane", NEW, spec=spec)],
+        "objects": [{**named("HarbourControlPlane", NEW, spec=spec), "metadata": metadata}],
     }
     review = {"apiVersion": "apiextensions.k8s.io/v1", "request": request}
 
     result = asyncio.run(respond(review, Converter(kinds(), fail)))["response"]["result"]
 
-    assert result == {"status": "Failure", "message": "default/one: OverflowError: too large"}
+    assert result == {"status": "Failure", "message": f"{shown}OverflowError: too large"}
 
 
 def test_a_copy_shares_no_part_with_its_original() -> None:

@@ -22,7 +22,7 @@ from capsmith_runtime.conversion.objects import (
 )
 from capsmith_runtime.conversion.shape import Versions
 from capsmith_runtime.errors import ApiError, error_label
-from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selection, key_of
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selection
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.executor import TracebackLimiter
 from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
@@ -195,8 +195,17 @@ def _convert(obj: Any, api_version: str, converter: Converter) -> dict[str, Any]
         # A failure must be a response: without one, the API server repeats the request for a
         # minute.
         cause = str(error) if isinstance(error, ConversionError) else describe_error(error)
-        name = "/".join(filter(None, map(str, key_of(obj))))
-        raise ConversionError(f"{name}: {cause}") from error
+        raise ConversionError(": ".join(filter(None, (_describe(obj), cause)))) from error
+
+
+def _describe(obj: JSON) -> str:
+    """Return an object's namespace and name, as far as it has them.
+
+    The API server converts a new object before it generates the name.
+    """
+    found = obj.get("metadata") or {}
+    name = found.get("name") or found.get("generateName")
+    return "/".join(str(part) for part in (found.get("namespace"), name) if part)
 
 
 _log = get_logger("conversion")
