@@ -7,11 +7,13 @@ import random
 import threading
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube import leaderelection as leader
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost, LeaseTimings
 from capsmith_runtime.kube.metrics import Metrics
 from tests.runtime.support.faults import Fault, Hold, Loss, Request, failure
@@ -249,6 +251,33 @@ async def test_release_without_a_lease_asks_nothing(
 def test_timings_that_would_let_two_lead(timings: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="is required"):
         LeaseTimings(*timings)
+
+
+class NoLease:
+    """A client of an API server that has no Lease yet."""
+
+    def __init__(self) -> None:
+        self.created: JSON = {}
+
+    async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
+        raise create_api_error(404, "NotFound", "no lease")
+
+    async def create(self, resource: ResourceType, obj: JSON) -> JSON:
+        self.created = obj
+        return obj
+
+
+@pytest.mark.parametrize("duration", [15.0, 2.5, 15.4, 0.2])
+async def test_a_lease_lasts_as_long_for_others_as_for_its_holder(duration: float) -> None:
+    """It has whole seconds: if others took it earlier, two could lead."""
+    client = NoLease()
+    timings = LeaseTimings(duration=duration, renew_deadline=duration - 0.01, retry=0.1)
+    key = NamespacedName("default", "lease")
+    elector = LeaderElector(cast(KubeClient, client), key, "one", Metrics(), timings=timings)
+
+    await elector.acquire()
+
+    assert duration <= client.created["spec"]["leaseDurationSeconds"] < duration + 1
 
 
 async def test_never_two_at_a_time(

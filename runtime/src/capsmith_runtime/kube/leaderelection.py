@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import socket
 import sys
@@ -257,7 +258,8 @@ class LeaderElector:
         taken = spec.get("holderIdentity") != self._identity
         return {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": max(1, round(self.timings.duration)),
+            # The API has whole seconds. With fewer than the holder counts on, two would lead.
+            "leaseDurationSeconds": math.ceil(self.timings.duration),
             "acquireTime": now,
             "renewTime": now,
             "leaseTransitions": (spec.get("leaseTransitions") or 0) + int(taken),
