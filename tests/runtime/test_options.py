@@ -100,9 +100,27 @@ def test_several_namespaces(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ([], ""),
+        (["--watch-filter="], ""),
+        (["--watch-filter=-"], ""),
+        (["--watch-filter=-", "--watch-filter=b"], "b"),
+    ],
+)
+def test_a_watch_filter_may_be_that_of_the_manifest(arguments: list[str], value: str) -> None:
+    """A mark is the default of clusterctl's variable; a patch for a shard adds another flag.
+
+    Proves: MG-01.
+    """
+    assert parse(arguments, ["infrastructure"]).watch_filter == value
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["--namespace=A"],
+        ["--watch-filter=a b"],
         ["--namespace=a,,b"],
         ["--excluded-namespaces=a/b"],
         ["--namespace=a", "--excluded-namespaces=b"],

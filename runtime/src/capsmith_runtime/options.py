@@ -32,6 +32,7 @@ _DEFAULT: Final = "default"
 """Defaults of flags that must not be empty: clusterctl requires a value for such variables."""
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
@@ -215,8 +216,8 @@ def _parser(
     only, several = (components[0], False) if len(components) == 1 else (None, True)
     add("--component", choices=components, default=only, required=several, help="provider to run")
     _add_namespace_flags(parser)
-    filtered = "reconcile only objects whose watch-filter label has this value"
-    add("--watch-filter", default="", help=filtered)
+    filtered = "reconcile only objects whose watch-filter label has this value; all if empty or -"
+    add("--watch-filter", default="", type=_label_value, metavar="VALUE", help=filtered)
     _add_leader_flags(parser)
     _add_diagnostics_flags(parser)
     each = "concurrent reconciles of each kind, with exceptions: 10,AcmeMachine=20"
@@ -325,6 +326,15 @@ def _namespaces(text: str) -> list[str]:
         if not _LABEL.fullmatch(name):
             raise ValueError(f"not the name of a namespace: {name!r}")
     return names
+
+
+def _label_value(text: str) -> str:
+    # "-" is the default of a clusterctl variable, as above; no label has this value.
+    if text in ("", "-"):
+        return ""
+    if not _LABEL_VALUE.fullmatch(text):
+        raise ValueError(f"not the value of a label: {text!r}")
+    return text
 
 
 def _concurrency(text: str) -> dict[str, int]:

@@ -84,6 +84,13 @@ def test_durations_and_workers_are_those_of_controllers_only() -> None:
     assert 'controller_runtime_reconcile_time_seconds_count{controller="a webhook"}' not in text
 
 
+def test_terminal_failures_have_the_name_of_controller_runtime() -> None:
+    metrics = Metrics()
+    metrics.terminal_failures.labels("c").inc(2)
+    name = 'controller_runtime_terminal_reconcile_errors_total{controller="c"}'
+    assert sample(metrics, name) == 2
+
+
 def test_time_in_queue_and_in_process() -> None:
     metrics = Metrics()
 

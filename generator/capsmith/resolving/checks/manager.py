@@ -32,10 +32,12 @@ _FLAG_LIST: Final = """
     """
 OWN_FLAGS: Final = frozenset(_FLAG_LIST.split())
 """The runtime library's flags, which any manager may have."""
-OWN_VARIABLES: Final = frozenset(
-    {"LEASE_DURATION", "LEASE_RENEW_DEADLINE", "LEASE_RETRY_PERIOD", "LOG_LEVEL", "NAMESPACES"}
-)
-"""Variables in the manager's manifest that are not named after their flag, without prefix."""
+_VARIABLE_LIST: Final = """
+    API_SERVERS API_SERVERS_IPV6 LEASE_DURATION LEASE_RENEW_DEADLINE LEASE_RETRY_PERIOD LOG_LEVEL
+    NAMESPACES TRACES_ENDPOINT TRACES_EXPORTER
+    """
+OWN_VARIABLES: Final = frozenset(_VARIABLE_LIST.split())
+"""Variables in the manifests that are not named after a flag of the manager, without prefix."""
 _FLAGS: Final = "FLAGS"
 """Name in generated code of the collection of all flags."""
 _NOUNS: Final = {

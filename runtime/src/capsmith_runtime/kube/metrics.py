@@ -48,6 +48,10 @@ _NO_RESPONSE: Final = "<error>"
 """Value of client-go's label ``code`` for requests without a response."""
 _TIME: Final = ("controller_runtime_reconcile_time_seconds", "How long reconciles took.")
 _WORKERS: Final = ("controller_runtime_active_workers", "Workers that run a reconcile.")
+_TERMINAL: Final = (
+    "controller_runtime_terminal_reconcile_errors",
+    "Reconciles that ended with a failure that no retry resolves.",
+)
 
 
 class Metrics:
@@ -84,11 +88,13 @@ class Metrics:
         self._create_controller_metrics()
         self._create_queue_metrics()
         self._create_hook_metrics()
+        self._create_webhook_metrics()
         self._registry.register(
             FieldMetrics(
                 limits=self.max_concurrent_reconciles,
                 times=self.reconcile_seconds,
                 workers=self.reconciles_active,
+                terminal_failures=self.terminal_failures,
                 requests=self.requests,
                 api_server=lambda: self.api_server,
             )
@@ -192,6 +198,26 @@ class Metrics:
             "hooks_abandoned", "Hooks past their time-out that still run."
         )
 
+    def _create_webhook_metrics(self) -> None:
+        self.webhook_requests = self._counter(
+            "controller_runtime_webhook_requests",
+            "Calls of webhooks, by path and status of the response.",
+            "webhook",
+            "code",
+        )
+        self.webhook_seconds = Histogram(
+            "controller_runtime_webhook_latency_seconds",
+            "How long calls of webhooks took, by path.",
+            ["webhook"],
+            buckets=_LATENCY,
+            registry=self._registry,
+        )
+        self.webhooks_in_flight = self._gauge(
+            "controller_runtime_webhook_requests_in_flight",
+            "Calls of webhooks that run now, by path.",
+            "webhook",
+        )
+
     def render(self) -> bytes:
         """Return the metrics of the runtime and the author in Prometheus text format."""
         authors = CollectorRegistry(auto_describe=False)
@@ -223,6 +249,40 @@ class _OtherMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return the author's metrics, and the standard metrics of the process and of Python."""
         return (each for each in REGISTRY.collect() if each.name not in self._names)
+
+
+class WebhookMetrics:
+    """Measures calls of webhooks by their paths."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def register(self, webhook: str) -> None:
+        """Create the series of a path, at 0: otherwise Prometheus does not see the first call."""
+        for code in ("200", "500"):
+            self._metrics.webhook_requests.labels(webhook, code)
+        self._metrics.webhook_seconds.labels(webhook)
+        self._metrics.webhooks_in_flight.labels(webhook)
+
+    @contextlib.contextmanager
+    def measure(self, webhook: str) -> Iterator[Callable[[int], None]]:
+        """Return a context manager that measures a call, and counts a failed one as status 500.
+
+        Its value is a function, which counts the response's status.
+        """
+
+        def count(code: int) -> None:
+            self._metrics.webhook_requests.labels(webhook, str(code)).inc()
+
+        began = monotonic()
+        try:
+            with self._metrics.webhooks_in_flight.labels(webhook).track_inprogress():
+                yield count
+        except Exception:
+            count(500)
+            raise
+        finally:
+            self._metrics.webhook_seconds.labels(webhook).observe(monotonic() - began)
 
 
 class CallMetrics:
@@ -283,6 +343,7 @@ class FieldMetrics(Collector):
     """Gauge for the maximum number of workers, which only controllers have."""
     times: Histogram
     workers: Gauge
+    terminal_failures: Counter
     requests: Counter
     api_server: Callable[[], str]
     """Function that returns the host of the API server."""
@@ -298,6 +359,8 @@ class FieldMetrics(Collector):
             yield _rename(family, *_TIME, controllers)
         for family in self.workers.collect():
             yield _rename(family, *_WORKERS, controllers)
+        for family in self.terminal_failures.collect():
+            yield _rename(family, *_TERMINAL)
         yield self._requests()
 
     def _requests(self) -> Metric:
@@ -318,10 +381,13 @@ class FieldMetrics(Collector):
         return found
 
 
-def _rename(family: Metric, name: str, description: str, controllers: set[str]) -> Metric:
+def _rename(
+    family: Metric, name: str, description: str, controllers: set[str] | None = None
+) -> Metric:
+    """Return a metric under another name, and only for the given controllers unless None."""
     renamed = Metric(name, description, family.type)
     for sample in family.samples:
-        if sample.labels["controller"] in controllers:
+        if controllers is None or sample.labels["controller"] in controllers:
             suffix = sample.name.removeprefix(family.name)
             renamed.samples.append(sample._replace(name=name + suffix))
     return renamed

@@ -21,7 +21,7 @@ from capsmith_runtime.kube.http_server import (
     text_response,
 )
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.metrics import Metrics, WebhookMetrics
 from capsmith_runtime.reconcile.groups import ControllerGroup, Runnable
 from capsmith_runtime.webhook.options import WebhookOptions
 
@@ -152,6 +152,7 @@ class WebhookGroup(ControllerGroup):
         self._server = WebhookServer(options, metrics)
         self._members: Sequence[WebhookGroup] = (self,)
         self._calls = CallLimits(paths=1)
+        self._measured = WebhookMetrics(metrics)
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
@@ -164,6 +165,8 @@ class WebhookGroup(ControllerGroup):
         self._members = members if members[0] is self else ()
         # Each webhook has a share: validators that wait for a cloud must not stop conversions.
         self._calls = CallLimits(_HANDLED // len(members), paths=len(self.routes))
+        for path in self.routes:
+            self._measured.register(path)
 
     @property
     def port(self) -> int:
@@ -191,7 +194,10 @@ class WebhookGroup(ControllerGroup):
             if handler is not None:
                 if request.method != "POST":
                     return text_response(HTTPStatus.METHOD_NOT_ALLOWED, allow="POST")
-                return await member._calls.call(handler, request)
+                with self._measured.measure(request.path) as count:
+                    response = await member._calls.call(handler, request)
+                    count(response.status)
+                    return response
         return text_response(HTTPStatus.NOT_FOUND)
 
     async def _serve(self) -> None:
