@@ -108,15 +108,14 @@ class AuthorCalls:
         # A decorated method may be any callable.
         method = getattr(hook, "__name__", repr(hook))
         self._check_hold(key, method)
-        known = credentials if isinstance(credentials, Credentials) else Credentials()
-        identity = qualified_identity(known)
+        identity = _identity_of(credentials)
         await self._prepare_session(scope, credentials, deletion=deletion)
         tenant = self._limits.of(identity or owner)
         caller = Caller((self, key), deletion)
         tenant.admit(self._reconciler, self._concurrency, caller)
         # Last, because it takes a token: a caller that the checks above reject must not use up the
         # rate.
-        self._admit(key, identity, deletion=deletion)
+        self._admit(caller, identity)
         arguments = (scope, *further) if arguments is None else arguments
         try:
             call = _TenantCall(self._executor, tenant.name, tenant.begin(self._reconciler, caller))
@@ -166,20 +165,24 @@ class AuthorCalls:
         seconds, problem = round(error.retry_after, 1), read_message(error)
         _log.warning("calls are paused", identity=identity, seconds=seconds, error=problem)
 
-    def _admit(self, key: Hashable, identity: str, *, deletion: bool) -> None:
-        limiter, caller = self._shared.limiter(identity), (self, key)
-        if not limiter.admit(caller):
+    def _admit(self, caller: Caller, identity: str) -> None:
+        limiter = self._shared.limiter(identity)
+        if not limiter.admit(caller.key):
             message = f"calls of identity {identity!r} are limited"
             raise DeferredError(
                 message,
                 subscribe=lambda wake, priority: limiter.wait(
-                    caller, wake, priority, deletion=deletion
+                    caller.key, wake, priority, deletion=caller.is_deleted
                 ),
             )
 
 
 def _credentials_of(scope: object) -> Credentials | Waiting:
     return scope._session_credentials() if isinstance(scope, SessionScope) else Credentials()
+
+
+def _identity_of(credentials: Credentials | Waiting) -> str:
+    return qualified_identity(credentials) if isinstance(credentials, Credentials) else ""
 
 
 class _TenantCall:
