@@ -292,8 +292,8 @@ class NormalReconciler:
         await self._reconcile_template(control_plane, summary)
         if not await self._is_cluster_ready(control_plane, summary):
             return
-        await self._scaler.remove_stale_annotations(control_plane)
         await self._sync_machines(control_plane, summary)
+        await self._scaler.remove_stale_annotations(control_plane, summary)
         await self._lifecycle_hooks.run(control_plane, summary, scope)
         blocked = summary.error is not None or control_plane.foreign_machines or summary.waits
         if not blocked:

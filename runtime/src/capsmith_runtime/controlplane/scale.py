@@ -35,6 +35,7 @@ from capsmith_runtime.controlplane.scale_decision import (
     ScaleInput,
     ScaleUp,
     decide,
+    find_limit,
 )
 from capsmith_runtime.kube.client import KubeClient, NamespacedName, Selection
 from capsmith_runtime.kube.informer import Informer
@@ -90,8 +91,13 @@ class MachineScaler:
         """Forget the deletions of these UIDs, which the cache has confirmed."""
         self._deleted -= uids
 
-    async def remove_stale_annotations(self, control_plane: ControlPlane) -> None:
-        """Remove records from the control plane's annotations that are no longer needed."""
+    async def remove_stale_annotations(
+        self, control_plane: ControlPlane, summary: ReconcileSummary
+    ) -> None:
+        """Remove records from the control plane's annotations that are no longer needed.
+
+        ``summary`` has the outdated Machines.
+        """
         annotations = control_plane.annotations
         values = metadata.annotations(control_plane.obj)
         names = {machine.name for machine in control_plane.machines}
@@ -101,7 +107,14 @@ class MachineScaler:
         if annotations.pending_machine in values and (pending is None or pending.name in names):
             stale[annotations.pending_machine] = None
         in_progress = annotations.remediation_in_progress in values
-        if in_progress and not self._is_remediating(control_plane):
+        outdated = any(
+            summary.outdated.get(machine.name) and not control_plane.is_deleting(machine)
+            for machine in control_plane.machines
+        )
+        # Even if the Machines that are left suffice, a rollout creates another one.  Without the
+        # record, its failure would not count as a retry.
+        limit = find_limit(control_plane.replicas, control_plane.max_surge, is_rolling_out=outdated)
+        if in_progress and not self._is_replacement_due(control_plane, limit):
             stale[annotations.remediation_in_progress] = None
         if stale:
             await control_plane.patcher.patch_annotations(stale)
@@ -118,7 +131,7 @@ class MachineScaler:
             control_plane,
             summary,
             strategy,
-            remediation_in_progress=self._is_remediating(control_plane),
+            remediation_in_progress=self._is_replacement_due(control_plane, control_plane.replicas),
         )
         summary.decision = decide(scale_input)
         for machine in (m for m in control_plane.machines if needs_remediation(m)):
@@ -239,8 +252,11 @@ class MachineScaler:
         summary.wait(replace(CACHE_IS_STALE, requeue_after=0.0))
         return True
 
-    def _is_remediating(self, control_plane: ControlPlane) -> bool:
-        """Return whether a Machine was deleted to be replaced and has no replacement yet."""
+    def _is_replacement_due(self, control_plane: ControlPlane, limit: int) -> bool:
+        """Return whether a Machine was deleted to be replaced and has no replacement yet.
+
+        ``limit`` is the number of Machines below which another one is created.
+        """
         annotations = control_plane.annotations
         values = metadata.annotations(control_plane.obj)
         data = read_remediation_data(values, annotations.remediation_in_progress)
@@ -257,7 +273,7 @@ class MachineScaler:
         # one shows that the replacement exists.
         exists = any(each is not None and each.time >= data.time for each in replaced)
         # If the user has scaled down in the meantime, no replacement will come.
-        return not exists and len(machines) < control_plane.replicas
+        return not exists and len(machines) < limit
 
 
 def _scale_input(

@@ -279,8 +279,7 @@ def decide(scale_input: ScaleInput) -> Decision:
 def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
     machines, replicas = scale_input.machines, scale_input.replicas
     outdated = [m for m in machines if not m.up_to_date and not m.deleting]
-    # During a rollout the new Machine joins before the old one leaves, if the surge allows it.
-    limit = replicas + _surge(scale_input) if outdated else replicas
+    limit = find_limit(replicas, scale_input.max_surge, is_rolling_out=bool(outdated))
     # Before anything is deleted: the control plane must not fall below the desired number.
     if len(machines) < limit:
         return _scale_up(scale_input)
@@ -295,9 +294,15 @@ def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
     return Decision()
 
 
-def _surge(scale_input: ScaleInput) -> int:
-    """Return a rollout's surge; control planes with fewer than three Machines always need one."""
-    return scale_input.max_surge if scale_input.replicas >= _SCALE_IN_REPLICAS else 1
+def find_limit(replicas: int, max_surge: int, *, is_rolling_out: bool) -> int:
+    """Return the number of Machines below which another one is created.
+
+    During a rollout the new Machine joins before the old one leaves, if the surge allows it.
+    Control planes with fewer than three Machines always need a surge.
+    """
+    if not is_rolling_out:
+        return replicas
+    return replicas + (max_surge if replicas >= _SCALE_IN_REPLICAS else 1)
 
 
 def _scale_up(scale_input: ScaleInput) -> Decision:

@@ -76,6 +76,36 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         assert monotonic() - began < 30
 
     @scenario
+    async def test_a_replacement_during_a_rollout_counts_as_a_retry(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Even if the Machines that are left suffice, a rollout's next Machine is a replacement.
+
+        Proves: CP-31.
+        """
+        await env.running(3)
+        before, broken = set(env.names()), ""
+        env.machines.hold = True
+        env.change_machines()
+        for retries in range(2):
+            await env.eventually(
+                "another one is new",
+                lambda old=broken: len(env.names()) == 4 and old not in env.names(),
+            )
+            former, (broken,) = broken, set(env.names()) - before
+            record = _machine(env, broken)["metadata"]["annotations"].get(
+                env.annotations.remediation_for
+            )
+            assert (record or "").count(f'"retries":{retries - 1}') == retries, record
+            assert former in (record or "")
+            for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
+                env.machines.condition(broken, condition_type, "False")
+        env.machines.hold = False
+        await env.eventually("all are new", lambda: not before & set(env.names()))
+        await env.settled(3)
+        assert env.annotations.remediation_in_progress not in env.obj()["metadata"]["annotations"]
+
+    @scenario
     async def test_a_template_that_is_not_there_is_told(self, env: ControlPlaneEnvironment) -> None:
         env.add_control_plane(1, machineTemplate=env.from_template("t9"))
         await env.eventually("it says so", lambda: "t9 does not exist" in str(env.status()))
