@@ -264,6 +264,8 @@ class ReconcileSummary:
     certificates_message: str = ""
     """Message about certificates that can be used, such as their expiry, empty if there is none."""
     error: HookCallError | None = None
+    blocks_scaling: bool = False
+    """Whether no Machine may be created or deleted, because of a wait or an error."""
     requeue: list[float] = field(default_factory=list)
     """Requested seconds until the next reconcile; the smallest value applies."""
 
@@ -274,10 +276,16 @@ class ReconcileSummary:
         self.waits = earlier.waits
         self.error = earlier.error
 
-    def wait(self, waiting: Waiting) -> None:
+    def wait(self, waiting: Waiting, *, blocks_scaling: bool = True) -> None:
         """Record a wait, and request another reconcile after its delay."""
         self.waits.append(waiting)
+        self.blocks_scaling |= blocks_scaling
         self.requeue_after(waiting.requeue_after)
+
+    def fail(self, error: HookCallError, *, blocks_scaling: bool = True) -> None:
+        """Record a failed hook."""
+        self.error = error
+        self.blocks_scaling |= blocks_scaling
 
     def requeue_after(self, seconds: float | None) -> None:
         """Request another reconcile after ``seconds``; None leaves the requests unchanged."""

@@ -295,8 +295,7 @@ class NormalReconciler:
         await self._sync_machines(control_plane, summary)
         await self._scaler.remove_stale_annotations(control_plane, summary)
         await self._lifecycle_hooks.run(control_plane, summary, scope)
-        blocked = summary.error is not None or control_plane.foreign_machines or summary.waits
-        if not blocked:
+        if not summary.blocks_scaling and not control_plane.foreign_machines:
             await self._scaler.scale(control_plane, summary)
         seconds = find_next_rollout_seconds(
             control_plane.machines, control_plane.criteria, control_plane.now

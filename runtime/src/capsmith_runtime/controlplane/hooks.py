@@ -174,7 +174,7 @@ class LifecycleHooks:
         except HookCallError as error:
             # Recorded rather than raised, so that the reconcile still reports everything else in
             # the status.
-            summary.error = error
+            summary.fail(error)
 
     async def _initialize(
         self,
@@ -242,9 +242,18 @@ class LifecycleHooks:
                 summary.added.add(machine.name)
             elif machine.node_name is not None and not machine.deleting:
                 member = ControlPlaneMember(machine=machine, control_plane=scope)
-                result = await self._hooks.after_add(control_plane.obj, member)
+                # The hook of a Machine that is broken may never complete: only the replacement of
+                # this Machine helps.  Until then, it has not joined, which delays everything else.
+                blocks_scaling = not needs_remediation(machine)
+                try:
+                    result = await self._hooks.after_add(control_plane.obj, member)
+                except HookCallError as error:
+                    if blocks_scaling:
+                        raise
+                    summary.fail(error, blocks_scaling=False)
+                    continue
                 if isinstance(result, Waiting):
-                    summary.wait(result)
+                    summary.wait(result, blocks_scaling=blocks_scaling)
                     continue
                 # After a crash at this point the hook runs again; once this is written, never.
                 await self._syncer.annotate(machine, {annotation: ""})

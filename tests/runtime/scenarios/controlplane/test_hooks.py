@@ -131,6 +131,37 @@ class TestControlPlaneHooks(ControlPlaneConformance):
         await env.quiet()
         assert len(asked) == done, "no member is new now"
 
+    @pytest.mark.parametrize("answer", [WAITING, RuntimeError("boom")], ids=["waits", "raises"])
+    @scenario
+    async def test_a_broken_member_is_replaced_before_after_add_completes(
+        self, env: ControlPlaneEnvironment, override: Override, answer: Waiting | Exception
+    ) -> None:
+        """Only other Machines wait for the hook of a Machine that must be replaced.
+
+        Proves: CP-31.
+        """
+        broken = ""
+
+        def after_add(self: Any, member: ControlPlaneMember[Any]) -> Waiting | None:
+            nonlocal broken
+            if len(member.control_plane.machines) == 3:
+                broken = broken or member.machine.name
+            if member.machine.name != broken:
+                return None
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        override(env, after_add=after_add)
+        await env.restart()
+        env.add_control_plane(3)
+        await env.eventually("it waits for the third", lambda: broken)
+        await env.eventually("it has a Node", lambda: broken in str(env.status()))
+        for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
+            env.machines.condition(broken, condition_type, "False")
+        await env.eventually("it is replaced", lambda: broken not in env.names())
+        await env.settled(3)
+
     @scenario
     async def test_members_that_are_not_well_stop_scaling(
         self, env: ControlPlaneEnvironment, override: Override
