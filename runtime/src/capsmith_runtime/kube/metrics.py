@@ -79,12 +79,7 @@ class Metrics:
         self._build = self._gauge(
             "build_info", "1; which release runs.", "provider", "version", "runtime"
         )
-        self.leader = self._gauge("leader", "1 while this process holds the lease.")
-        self.leader_of = self._gauge(
-            "leader_election_master_status",
-            "1 while this process holds the lease of this name.",
-            "name",
-        )
+        self._create_leader_metrics()
         self._create_controller_metrics()
         self._create_queue_metrics()
         self._create_hook_metrics()
@@ -98,6 +93,14 @@ class Metrics:
                 requests=self.requests,
                 api_server=lambda: self.api_server,
             )
+        )
+
+    def _create_leader_metrics(self) -> None:
+        self.leader = self._gauge("leader", "1 while this process holds the lease.")
+        self.leader_of = self._gauge(
+            "leader_election_master_status",
+            "1 while this process holds the lease of this name.",
+            "name",
         )
 
     def _create_controller_metrics(self) -> None:

@@ -121,8 +121,7 @@ class AuthorCalls:
             call = _TenantCall(self._executor, tenant.name, tenant.begin(self._reconciler, caller))
             if self._shared.pool is None or not isinstance(scope, SessionScope):
                 return await call.run(hook, *arguments)
-            needs_session = not deletion
-            pool = self._shared.pool
+            pool, needs_session = self._shared.pool, not deletion
             session_call = _SessionCall(pool, call, scope, needs_session, check_account)
             return await session_call.run(credentials, hook, *arguments)
         except RateLimitedError as error:
