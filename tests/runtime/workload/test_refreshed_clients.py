@@ -12,7 +12,7 @@ from capsmith_runtime.errors import UnreachableError, create_api_error
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.testing.fake_api import FakeApi
-from capsmith_runtime.workload.client import WorkloadClients
+from capsmith_runtime.workload.client import UnusableKubeconfigError, WorkloadClients
 from capsmith_runtime.workload.kubeconfig import Access, render
 from tests.runtime.infrastructure.scripted_provider import PROVIDER
 
@@ -32,8 +32,8 @@ class Management(FakeApi):
         return found
 
 
-def _data(token: str) -> JSON:
-    content = render("c", Access(server="https://127.0.0.1:1", token=token))
+def _data(token: str, server: str = "https://127.0.0.1:1") -> JSON:
+    content = render("c", Access(server=server, token=token))
     return {"data": {"value": base64.b64encode(content).decode()}}
 
 
@@ -79,3 +79,12 @@ async def test_a_read_that_fails_is_repeated_by_the_next_call() -> None:
             await made.get("ns", "c")
         management.change("Secret", SECRET, _data("second"))
         assert await made.get("ns", "c") is not kept
+
+
+@pytest.mark.parametrize("server", ["https://[::1", "https://\u20ac.test", "https://a:b"])
+async def test_an_invalid_address_makes_a_kubeconfig_unusable(server: str) -> None:
+    management = Management()
+    async with _clients(management) as made:
+        management.change("Secret", SECRET, _data("first", server))
+        with pytest.raises(UnusableKubeconfigError, match="not a URL"):
+            await made.get("ns", "c")

@@ -44,7 +44,10 @@ def load_config() -> SingleConfig:
 
 
 def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
-    """Open an HTTP connection pool that uses the current credentials."""
+    """Open an HTTP connection pool that uses the current credentials.
+
+    Raises ConfigError if the server's address is not a URL.
+    """
     user = config.user or User()
     transport = httpx2.AsyncHTTPTransport(
         verify=create_api_server_context(config),
@@ -63,8 +66,13 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
         "Accept-Encoding": "identity",
         "User-Agent": user_agent,
     }
+    try:
+        server = httpx2.URL(config.cluster.server)
+    except httpx2.InvalidURL:
+        # Its text shows a part of the address, which may contain a password.
+        raise ConfigError("the server is not a URL") from None
     return httpx2.AsyncClient(
-        base_url=config.cluster.server, auth=user_auth(user), headers=headers, transport=transport
+        base_url=server, auth=user_auth(user), headers=headers, transport=transport
     )
 
 

@@ -301,7 +301,7 @@ class LightkubeClient:
                 method, path, params=query, content=content, headers=headers, timeout=timeout
             )
             try:
-                response = await session.send(request, stream=True)
+                response = await _send_authenticated(session, request)
             except BaseException as error:  # asyncio.timeout cancels the task
                 self._requests.labels(verb, "none").inc()
                 if not _is_tls_failure(error):
@@ -374,6 +374,21 @@ class LightkubeClient:
 
     def _manager(self) -> dict[str, str]:
         return {"fieldManager": self._field_manager}
+
+
+async def _send_authenticated(
+    session: httpx2.AsyncClient, request: httpx2.Request
+) -> httpx2.Response:
+    """Send a request with the session's credentials, and return the response without its body.
+
+    Raises ConfigError if a credential plugin or a token file has unusable content.
+    """
+    try:
+        return await session.send(request, stream=True)
+    except (LookupError, TypeError, ValueError) as error:
+        # lightkube does not validate what it reads there.
+        message = f"the credentials cannot be read: {type(error).__name__}: {error}"
+        raise ConfigError(message) from error
 
 
 async def _close_later(session: httpx2.AsyncClient, seconds: float) -> None:

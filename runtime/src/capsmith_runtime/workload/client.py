@@ -11,7 +11,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from lightkube import SingleConfig
+from lightkube import ConfigError, SingleConfig
 from lightkube.config.models import Cluster, Context, User
 
 from capsmith_runtime.contract import metadata
@@ -313,7 +313,10 @@ class WorkloadClients:
             access = parse(content)
         except KubeconfigError as error:
             raise _unusable(name, str(error)) from error
-        client = self._connect(key.name, access)
+        try:
+            client = self._connect(key.name, access)
+        except ConfigError as error:
+            raise _unusable(name, str(error)) from error
         if client is None:
             raise _unusable(name, "its certificates or keys cannot be read")
         _log.info("connected", cluster=str(key), server=access.server)
