@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsmith_runtime.infrastructure.machine_pool.plan import (
+    MAX_CREATED,
     Plan,
     PoolMember,
     Rollout,
@@ -45,6 +46,11 @@ def members(limit: int = 12) -> st.SearchStrategy[list[PoolMember]]:
 
 def alive(found: list[PoolMember]) -> list[PoolMember]:
     return [member for member in found if not member.deleting]
+
+
+def test_a_step_creates_few_machines() -> None:
+    """Users set the number, and nothing limits it to less than two billion."""
+    assert plan([], 2**31 - 1) == Plan(create=MAX_CREATED)
 
 
 @given(members(), st.integers(0, 15))

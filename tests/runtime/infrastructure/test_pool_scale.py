@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.infrastructure import Address, Instance, MachinePoolMachinesReconciler
+from capsmith_runtime.infrastructure.machine_pool import plan
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     CachedPoolMachines,
@@ -311,3 +312,57 @@ def test_a_pool_that_no_object_can_hold_is_named(monkeypatch: Any) -> None:
         monkeypatch.setattr(Groups, "instances", instances)
         env = group_environment()
         env.run(scenario)
+
+
+def test_a_pool_of_more_machines_than_an_object_can_hold_is_refused() -> None:
+    """Users can request two billion machines, and creating these would end the manager."""
+
+    async def scenario() -> None:
+        env.add_pool(2)
+        await env.settled(2)
+        env.scale(10_001)
+        expected = ("Unknown", "TooManyInstances")
+        await env.eventually("it says so", lambda: condition(env.infra_pool(), "Ready") == expected)
+        await env.quiet()
+        assert len(env.names()) == 2
+        env.scale(3)
+        await env.settled(3)
+
+    env = environment()
+    env.run(scenario)
+
+
+def test_an_autoscaler_of_more_machines_than_an_object_can_hold_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def replicas(self: object, pool: object) -> int:
+        return 10_001
+
+    async def scenario() -> None:
+        env.add_pool(2)
+        env.note({"cluster.x-k8s.io/replicas-managed-by": "cloud"})
+        expected = ("False", "InvalidResult")
+        await env.eventually("it says so", lambda: condition(env.infra_pool(), "Ready") == expected)
+
+    monkeypatch.setattr(MachinePoolMachinesReconciler, "replicas", replicas)
+    env = environment()
+    env.run(scenario)
+
+
+def test_a_pool_that_is_scaled_down_while_it_grows_creates_no_more_machines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A step that creates thousands of machines keeps its worker, and does not see the change."""
+    monkeypatch.setattr(plan, "MAX_CREATED", 10)
+
+    async def scenario() -> None:
+        env.add_pool(1)
+        await env.settled(1)
+        env.scale(40)
+        await env.eventually("it grows", lambda: len(env.names()) > 5)
+        env.scale(2)
+        await env.settled(2)
+        assert len(env.created()) <= 20
+
+    env = environment()
+    env.run(scenario)

@@ -15,6 +15,7 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.machine_pool_status import (
+    MAX_INSTANCES,
     POOL_STATUS_WRITERS,
     InstanceFacts,
     PoolFacts,
@@ -34,6 +35,7 @@ from capsmith_runtime.infrastructure.machine_pool.steps import (
     MachinePoolClient,
     PoolReporter,
     PoolScopes,
+    describe_excess,
     find_cluster_name,
 )
 from capsmith_runtime.infrastructure.machine_pool_api import (
@@ -140,6 +142,10 @@ class MachinePoolMachinesController:
         desired = await self._desired_replicas(patcher, scope)
         if isinstance(desired, Waiting):
             return await self._reporter.report_wait(patcher, desired)
+        if desired is not None and desired > MAX_INSTANCES:
+            reason, message = constants.REASON_TOO_MANY_INSTANCES, describe_excess(desired)
+            await self._reporter.report_error(patcher, reason, message)
+            return Result()
         return await self._reconcile_machines(key, patcher, pool, desired)
 
     async def _reconcile_machines(
@@ -322,7 +328,7 @@ class MachinePoolMachinesController:
 
 
 def _check_replicas(replicas: int | None) -> int | None:
-    if replicas is not None and replicas < 0:
+    if replicas is not None and not 0 <= replicas <= MAX_INSTANCES:
         raise ContractError(constants.REASON_INVALID_RESULT, f"replicas is {replicas}")
     return replicas
 

@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+MAX_CREATED: Final = 100
+"""Maximum number of machines that one step creates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +90,8 @@ def plan(
     # Outdated machines stay until the new ones have Nodes: deleting both in one step would exceed
     # `unavailable`.
     if missing or unhealthy:
-        return Plan(create=missing, delete=_sorted(unhealthy))
+        # In a step for thousands, a change of the number would not be seen until they all exist.
+        return Plan(create=min(missing, MAX_CREATED), delete=_sorted(unhealthy))
     # Machines in deletion are being drained: each of them already counts as unavailable.
     spare = sum(member.has_node for member in kept) - (desired - rollout.unavailable)
     return Plan(delete=_outdated(kept, spare - (len(members) - len(alive))))

@@ -134,11 +134,7 @@ class PoolReporter:
                 # The provider ids come before the status, which makes core read them.
                 await patcher.write_spec(spec, state.conditions)
                 return await self._reporter.report_state(patcher, status, state)
-        message = (
-            f"{len(facts.provider_ids)} machines do not fit into spec.providerIDList and status: "
-            f"an object holds at most {MAX_INSTANCES} of them, in {MAX_BYTES // 1024} KiB; "
-            "divide them among several pools"
-        )
+        message = describe_excess(len(facts.provider_ids))
         await self._reporter.report_error(patcher, constants.REASON_TOO_MANY_INSTANCES, message)
         return Result()
 
@@ -204,6 +200,15 @@ class PoolScopes:
             infra_cluster=infrastructure.infra_cluster,
             provider_ids=_provider_ids(obj),
         )
+
+
+def describe_excess(count: int) -> str:
+    """Return the message for a pool with more machines than its object can hold."""
+    return (
+        f"{count} machines do not fit into spec.providerIDList and status: "
+        f"an object holds at most {MAX_INSTANCES} of them, in {MAX_BYTES // 1024} KiB; "
+        "divide them among several pools"
+    )
 
 
 def find_cluster_name(obj: JSON, pool: MachinePool | None) -> str | None:
