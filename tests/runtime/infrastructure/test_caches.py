@@ -21,6 +21,7 @@ from capsmith_runtime.infrastructure.api import (
     InfraMachineState,
 )
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
+from capsmith_runtime.infrastructure.held_ids import HeldIds
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
 from capsmith_runtime.kube.client import (
@@ -352,6 +353,35 @@ def test_a_machine_holds_its_own_external_id(no_decoding: Callable[[], None]) ->
 
     assert held_ids.find_taken(original) is None
     assert all(held_ids.find_taken(copy) is not None for copy in copies)
+
+
+def test_other_tasks_run_while_the_ids_of_pools_are_compared() -> None:
+    """With 100 pools that share 10,000 ids, each reconcile of the oldest one took a second."""
+
+    async def scenario() -> None:
+        pools, turns = [_listing(f"p{number:02d}") for number in range(100)], 0
+        held_ids = _caches_of(*pools)
+        await _fill(*held_ids._standings)
+        task = asyncio.create_task(held_ids.find_taken_of_many(pools[0]))
+        while not task.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert await task is None
+        assert turns > 10
+        assert await held_ids.find_taken_of_many(pools[1]) is not None
+
+    asyncio.run(scenario())
+
+
+def _listing(name: str) -> JSON:
+    """Return a pool that lists the same 1,000 machines as the others."""
+    spec = {"providerIDList": [f"foo:///{number}" for number in range(1000)]}
+    return _object(_type("FooPool"), name, spec=spec)
+
+
+def _caches_of(*pools: JSON) -> HeldIds:
+    client = cast(KubeClient, _Lists(pools))
+    return HeldIds([Informer(client, _type("FooPool"), Metrics())])
 
 
 def _derived_identities(count: int) -> tuple[InfrastructureKinds, list[JSON]]:

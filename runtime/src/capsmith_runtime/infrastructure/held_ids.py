@@ -8,6 +8,7 @@ is not called for any other object with that id.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
@@ -23,6 +24,8 @@ from capsmith_runtime.reconcile.sessions import ReportedChange
 _BY_EXTERNAL_ID: Final = "external-id"
 _BY_PROVIDER_ID: Final = "provider-id"
 _BY_SHORT_ID: Final = "short-id"
+_COMPARED_AT_ONCE: Final = 5000
+"""Number of objects that are compared before other tasks run."""
 _RETRY_SECONDS: Final = 30.0
 """Seconds until the ids are checked again, in case their holder is gone by then."""
 
@@ -61,15 +64,34 @@ class HeldIds:
 
     def find_taken(self, obj: JSON) -> Waiting | None:
         """Return Waiting if another object holds one of ``obj``'s ids, or None if none does."""
-        standing = _standing(obj)
-        # External ids first, because the author's code finds infrastructure by them.
-        for value in _external_ids(obj):
-            if self._is_held_by_another(obj, standing, _BY_EXTERNAL_ID, value):
-                return _waiting(constants.REASON_EXTERNAL_ID_TAKEN, "external id", value)
-        for value in _provider_ids(obj):
-            if self._is_held_by_another(obj, standing, _BY_PROVIDER_ID, value):
-                return _waiting(constants.REASON_PROVIDER_ID_TAKEN, "provider id", value)
+        return next((each for each, _ in self._check_ids(obj) if each is not None), None)
+
+    async def find_taken_of_many(self, obj: JSON) -> Waiting | None:
+        """Return what :meth:`find_taken` returns for an object that may have thousands of ids.
+
+        A user can copy the list of a pool to many others; other tasks run while it is compared.
+        """
+        compared = 0
+        for taken, count in self._check_ids(obj):
+            if taken is not None:
+                return taken
+            compared += count
+            if compared >= _COMPARED_AT_ONCE:
+                compared = 0
+                await asyncio.sleep(0)
         return None
+
+    def _check_ids(self, obj: JSON) -> Iterator[tuple[Waiting | None, int]]:
+        """Yield, for each id, Waiting if another object holds it, and how many objects have it."""
+        name, standing = metadata.name(obj), _standing(obj)
+        # External ids first, because the author's code finds infrastructure by them.
+        for index, values, reason, kind in (
+            (_BY_EXTERNAL_ID, _external_ids, constants.REASON_EXTERNAL_ID_TAKEN, "external id"),
+            (_BY_PROVIDER_ID, _provider_ids, constants.REASON_PROVIDER_ID_TAKEN, "provider id"),
+        ):
+            for value in values(obj):
+                is_held, count = self._compare(name, standing, index, value)
+                yield _waiting(reason, kind, value) if is_held else None, count
 
     def find_objects(self, change: ReportedChange) -> Iterator[JSON]:
         """Yield the objects that hold the id that ``change`` reports."""
@@ -81,16 +103,29 @@ class HeldIds:
             for informer in self._informers[index] if value else ():
                 yield from informer.by_index(index, value)
 
-    def _is_held_by_another(self, obj: JSON, standing: str, index: str, value: str) -> bool:
-        # All objects compute the same order, so exactly one of them considers itself the holder.
-        own, uid = _rank(metadata.name(obj), standing, value), _uid(standing)
+    def _compare(self, name: str, standing: str, index: str, value: str) -> tuple[bool, int]:
+        """Return whether an object other than this one holds an id, and how many have it.
+
+        All objects compute the same order, so exactly one of them considers itself the holder.
+        Users write neither the uid nor the status: an external id with its own object's uid is not
+        a copy, and a provisioned object got its ids from the author's code.  A move changes uids
+        and drops the status, so the older object counts as the holder until the status is written
+        again.
+        """
+        uid, count = _uid(standing), 0
+        if external_id.build(name, uid) == value:
+            return False, count
+        # A UID contains no dot, but a name may.
+        original, _, original_uid = value.rpartition(".")
         for informer in self._informers[index]:
             standings = self._standings[informer]
             for key in informer.keys_by_index(index, value):
-                other = standings[create_id(key)]
-                if _uid(other) != uid and _rank(key.name, other, value) < own:
-                    return True
-        return False
+                other, count = standings[create_id(key)], count + 1
+                is_first = other < standing
+                if is_first or (key.name == original and _uid(other) == original_uid):
+                    if _uid(other) != uid:
+                        return True, count
+        return False, count
 
 
 def _update_standing(standings: dict[str, str], change: Delta) -> None:
@@ -100,18 +135,8 @@ def _update_standing(standings: dict[str, str], change: Delta) -> None:
         standings[create_id(change.key)] = _standing(change.new)
 
 
-def _rank(name: str, standing: str, value: str) -> tuple[bool, str]:
-    """Return a sort key that puts an id's holder before the objects that copied the id.
-
-    Users write neither the uid nor the status: an external id with its own object's uid is not a
-    copy, and a provisioned object got its ids from the author's code.  A move changes uids and
-    drops the status, so the older object counts as the holder until the status is written again.
-    """
-    return external_id.build(name, _uid(standing)) != value, standing
-
-
 def _standing(obj: JSON) -> str:
-    """Return the part of the sort key that does not depend on the id."""
+    """Return a sort key that puts the holder of an id before the objects that copied the id."""
     # Timestamps have whole seconds; the UID decides between objects of the same second.
     created = metadata.text(obj, "metadata", "creationTimestamp")
     return f"{not _is_provisioned(obj):d} {created} {metadata.uid(obj)}"

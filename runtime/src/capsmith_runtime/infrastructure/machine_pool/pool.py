@@ -93,9 +93,8 @@ class InfraMachinePoolController:
         # SM-09).
         record = self._infrastructure.identity_record(patcher.obj, cluster)
         await patcher.add_finalizer(self.kind, further=record)
-        blocker = self._held_ids.find_taken(patcher.obj) or find_core_blocker(
-            cluster, pool, constants.MACHINE_POOL_KIND
-        )
+        taken = await self._held_ids.find_taken_of_many(patcher.obj)
+        blocker = taken or find_core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
         if blocker is not None:
             return await self._reporter.report_wait(patcher, blocker)
         spec = await self._author.decode_spec(patcher)
@@ -125,7 +124,7 @@ class InfraMachinePoolController:
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         # An object with a copied id must not delete the group of the id's holder.
-        taken = self._held_ids.find_taken(patcher.obj)
+        taken = await self._held_ids.find_taken_of_many(patcher.obj)
         if taken is not None:
             return await self._reporter.report_wait(patcher, taken)
         scope = await self._scopes.delete(patcher.obj, cluster, pool)
