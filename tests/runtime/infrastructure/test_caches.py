@@ -21,7 +21,6 @@ from capsmith_runtime.infrastructure.api import (
     InfraMachineState,
 )
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
-from capsmith_runtime.infrastructure.held_ids import HeldIds
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
 from capsmith_runtime.kube.client import (
@@ -38,6 +37,7 @@ from capsmith_runtime.kube.encoded_objects import EncodedObjects
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.held_ids import HeldIds
 from capsmith_runtime.reconcile.kinds import SECRET, core_type
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.resource import ResourceReconciler

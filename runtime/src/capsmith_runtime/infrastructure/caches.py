@@ -14,7 +14,6 @@ from capsmith_runtime.identity import references
 from capsmith_runtime.identity.caches import IdentityCaches
 from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
-from capsmith_runtime.infrastructure.held_ids import HeldIds
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.informer import Informer
@@ -26,6 +25,7 @@ from capsmith_runtime.reconcile.caches import (
     cluster_of,
     owner_uids,
 )
+from capsmith_runtime.reconcile.held_ids import HeldIds
 from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE, Kind
 from capsmith_runtime.reconcile.results import Waiting
 

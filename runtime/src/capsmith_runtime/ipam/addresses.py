@@ -240,7 +240,10 @@ class OrphanedAddressController:
         reconciler, resource = registry.reconciler, registry.kind.resource
         if not isinstance(reconciler, ExternalPoolReconciler):
             return None
-        identity = metadata.annotations(obj)[external_id.annotation(resource.group)]
+        identity = external_id.stored(obj, resource.group)
+        # Users can copy the id of another claim, whose address must not be released.
+        if identity is None or registry.held_ids.find_taken(obj) is not None:
+            return None
         scope = await registry.release_scope(key, identity, pool, obj)
         author, owner = self._authors[resource.kind], describe_owner(obj)
         try:

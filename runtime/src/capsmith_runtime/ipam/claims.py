@@ -291,6 +291,10 @@ class ExternalSource:
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
         """Call the reconciler, and reserve the returned address so that no other claim gets it."""
+        # A claim with a copied id would get, and later release, the address of the id's holder.
+        taken = self._registry.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return taken
         pool_key = self._registry.claimed_pool(claim)
         allocator, usage = self._registry.allocator(pool_key), self._registry.usage(pool_key)
         pool = await self._registry.find_pool(pool_key)
@@ -321,6 +325,9 @@ class ExternalSource:
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
     ) -> Deleted | Waiting:
         """Release the address in the other system, before the runtime considers it free."""
+        taken = self._registry.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return taken
         identity = self._registry.kind.external_id(patcher.obj)
         pool = self._registry.claimed_pool(claim)
         scope = await self._registry.release_scope(key, identity, pool, address)

@@ -29,6 +29,7 @@ from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
+from capsmith_runtime.reconcile.held_ids import HeldIds
 from capsmith_runtime.reconcile.kinds import address_type, claim_type
 from capsmith_runtime.reconcile.watches import on_change
 
@@ -67,8 +68,12 @@ class IPAMGroup(ControllerGroup):
         self._addresses = caches.informer(address_type(dialect.version), selections)
         self._index = AddressIndex([kind.resource for kind in kinds], dialect, self._addresses)
         allocators = self._allocator_context(context.client, selections)
+        held_ids = HeldIds(groups={kind.resource.group for kind in kinds})
+        held_ids.index(self._claims, has_provider_ids=False)
         self._registries = {
-            kind.resource.kind: PoolRegistry(kind, self._pool_informer(kind.resource), allocators)
+            kind.resource.kind: PoolRegistry(
+                kind, self._pool_informer(kind.resource), allocators, held_ids
+            )
             for kind in kinds
         }
         self._pools = {

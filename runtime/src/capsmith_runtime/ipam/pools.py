@@ -23,6 +23,7 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.held_ids import HeldIds
 from capsmith_runtime.reconcile.object_credentials import ObjectCredentials
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Deleted, Waiting
@@ -36,8 +37,12 @@ _POOL_GONE = Waiting(constants.REASON_IDENTITY_NOT_FOUND, "the pool is gone", re
 class PoolRegistry:
     """The pools of one kind and their allocators, shared by all controllers that use them."""
 
-    def __init__(self, kind: PoolKind, pools: Informer, context: AllocatorContext) -> None:
+    def __init__(
+        self, kind: PoolKind, pools: Informer, context: AllocatorContext, held_ids: HeldIds
+    ) -> None:
         self.kind = kind
+        self.held_ids = held_ids
+        """Which claims hold the external ids by which another system knows their addresses."""
         self.pools = pools
         self.reconciler = kind.reconciler()
         self.credentials = ObjectCredentials(kind)

@@ -9,7 +9,7 @@ is not called for any other object with that id.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -31,10 +31,16 @@ _RETRY_SECONDS: Final = 30.0
 
 
 class HeldIds:
-    """Index of the external ids and provider ids that an infrastructure provider's objects hold."""
+    """Index of the external ids and provider ids that a provider's objects hold."""
 
-    def __init__(self, informers: Iterable[Informer] = ()) -> None:
-        """Index the objects of ``informers``; see :meth:`index`."""
+    def __init__(
+        self, informers: Iterable[Informer] = (), *, groups: Collection[str] | None = None
+    ) -> None:
+        """Index the objects of ``informers``; see :meth:`index`.
+
+        ``groups`` are the API groups whose external ids count, or None for each object's own group.
+        """
+        self._groups = groups
         self._informers: dict[str, list[Informer]] = {
             _BY_EXTERNAL_ID: [],
             _BY_PROVIDER_ID: [],
@@ -54,9 +60,9 @@ class HeldIds:
         """
         standings = self._standings.setdefault(informer, {})
         informer.add_handler(partial(_update_standing, standings))
-        informer.add_index(_BY_EXTERNAL_ID, _external_ids)
+        informer.add_index(_BY_EXTERNAL_ID, self._external_ids)
         self._informers[_BY_EXTERNAL_ID].append(informer)
-        informer.add_index(_BY_SHORT_ID, _short_ids)
+        informer.add_index(_BY_SHORT_ID, self._short_ids)
         self._informers[_BY_SHORT_ID].append(informer)
         if has_provider_ids:
             informer.add_index(_BY_PROVIDER_ID, _provider_ids)
@@ -86,7 +92,12 @@ class HeldIds:
         name, standing = metadata.name(obj), _standing(obj)
         # External ids first, because the author's code finds infrastructure by them.
         for index, values, reason, kind in (
-            (_BY_EXTERNAL_ID, _external_ids, constants.REASON_EXTERNAL_ID_TAKEN, "external id"),
+            (
+                _BY_EXTERNAL_ID,
+                self._external_ids,
+                constants.REASON_EXTERNAL_ID_TAKEN,
+                "external id",
+            ),
             (_BY_PROVIDER_ID, _provider_ids, constants.REASON_PROVIDER_ID_TAKEN, "provider id"),
         ):
             for value in values(obj):
@@ -102,6 +113,17 @@ class HeldIds:
         ):
             for informer in self._informers[index] if value else ():
                 yield from informer.by_index(index, value)
+
+    def _external_ids(self, obj: JSON) -> Iterator[str]:
+        group = metadata.text(obj, "apiVersion").partition("/")[0]
+        for each in (group,) if self._groups is None else self._groups:
+            value = external_id.stored(obj, each)
+            if value is not None:
+                yield value
+
+    def _short_ids(self, obj: JSON) -> Iterator[str]:
+        for value in self._external_ids(obj):
+            yield external_id.shorten(value)
 
     def _compare(self, name: str, standing: str, index: str, value: str) -> tuple[bool, int]:
         """Return whether an object other than this one holds an id, and how many have it.
@@ -121,10 +143,9 @@ class HeldIds:
             standings = self._standings[informer]
             for key in informer.keys_by_index(index, value):
                 other, count = standings[create_id(key)], count + 1
-                is_first = other < standing
-                if is_first or (key.name == original and _uid(other) == original_uid):
-                    if _uid(other) != uid:
-                        return True, count
+                is_original = key.name == original and _uid(other) == original_uid
+                if (is_original or other < standing) and _uid(other) != uid:
+                    return True, count
         return False, count
 
 
@@ -155,26 +176,11 @@ def _is_provisioned(obj: JSON) -> bool:
     return ready.get("status") == "True"
 
 
-def _external_ids(obj: JSON) -> Iterator[str]:
-    value = external_id.stored(obj, _group(obj))
-    if value is not None:
-        yield value
-
-
-def _short_ids(obj: JSON) -> Iterator[str]:
-    for value in _external_ids(obj):
-        yield external_id.shorten(value)
-
-
 def _provider_ids(obj: JSON) -> Iterable[str]:
     spec = metadata.mapping(obj, "spec")
     own = metadata.text(spec, "providerID")
     listed = (each for each in metadata.items(spec, "providerIDList") if isinstance(each, str))
     return (*((own,) if own else ()), *listed)
-
-
-def _group(obj: JSON) -> str:
-    return metadata.text(obj, "apiVersion").partition("/")[0]
 
 
 def _waiting(reason: str, name: str, value: str) -> Waiting:
