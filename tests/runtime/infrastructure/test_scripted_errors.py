@@ -67,6 +67,43 @@ class TestErrorsWithReason(ScriptedMachines):
         assert not any(each.exc_info for each in failures)
 
     @scenario
+    async def test_an_overloaded_api_server_repeats_no_call(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """A status that it had no capacity for is sent again, without a call of the reconciler."""
+        refused: list[str] = []
+
+        def refuse(verb: str, of: str, body: JSON) -> None:
+            if of == env.machine_kind.resource.kind and "status" in body and len(refused) < 2:
+                refused.append(verb)
+                raise create_api_error(429, "TooManyRequests", "try again later", 1)
+
+        script = normal(PROVISIONED)
+        env.api.fault = refuse
+        key = await add_machine(env)
+        await env.eventually("provisioned", lambda: env.has_machine(key))
+        assert len(refused) == 2
+        assert len(script.calls) == 1
+
+    @scenario
+    async def test_a_long_overload_is_left_to_the_queue(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """No worker waits for minutes."""
+        refused: list[str] = []
+
+        def refuse(verb: str, of: str, body: JSON) -> None:
+            if of == env.machine_kind.resource.kind and "status" in body and len(refused) < 2:
+                refused.append(verb)
+                raise create_api_error(429, "TooManyRequests", "try again later", 60)
+
+        script = normal(PROVISIONED, PROVISIONED, PROVISIONED)
+        env.api.fault = refuse
+        key = await add_machine(env)
+        await env.eventually("provisioned", lambda: env.has_machine(key))
+        assert len(script.calls) == 3
+
+    @scenario
     async def test_an_invalid_spec_is_reported_after_writes_failed(
         self, env: InfrastructureEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
 from copy import deepcopy
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+from capsmith_runtime.errors import TooManyRequestsError
 from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, is_gone, key_of
 
 _ZEROS: dict[str, Any] = {
@@ -20,6 +24,11 @@ _SHARED = (
     ("metadata", "ownerReferences"),
     ("status", "conditions"),
 )
+
+_REPEATS: Final = 3
+"""How often a write is sent again, at most, while the API server is overloaded."""
+_PATIENCE_SECONDS: Final = 2.0
+"""Maximum delay that the API server may request for that; a longer one is left to the queue."""
 
 
 def merge_patch(old: JSON, new: JSON) -> JSON:
@@ -62,6 +71,7 @@ async def write(
 
     Sends at most two requests, the status last, and none if nothing changed. If the first request
     removes the last finalizer of an object that is being deleted, the status is not written.
+    A request that the API server rejects for a short time, because it is overloaded, is sent again.
     `update_cache` receives each response (see `Informer.update_from_write`). Raises `ConflictError`
     if a shared list has changed on the server, and `NotFoundError` if the object is gone.
     """
@@ -82,13 +92,32 @@ async def write(
             # A merge patch changes only the fields that it contains, so other patches need no
             # version: a conflict with an unrelated write would only cost another reconcile.
             version = current["metadata"]["resourceVersion"] if locked else ""
-            current = await send(resource, key, body, resource_version=version)
+            current = await _send_patiently(
+                partial(send, resource, key, body, resource_version=version)
+            )
             update_cache(current)
         # This write has removed the last finalizer and so the object: a request for its status
         # would fail with NotFound.
         if is_gone(current):
             break
     return current
+
+
+async def _send_patiently(send: Callable[[], Awaitable[JSON]]) -> JSON:
+    """Send a write, and send it again a few times if the API server has no capacity for it.
+
+    Such a request has had no effect. To retry the reconcile instead would call the author's code
+    again, and with it the infrastructure.
+    """
+    for _ in range(_REPEATS):
+        try:
+            return await send()
+        except TooManyRequestsError as error:
+            if error.retry_after is None or error.retry_after > _PATIENCE_SECONDS:
+                raise
+            # Jitter, because many workers are rejected at the same moment.
+            await asyncio.sleep(error.retry_after * random.uniform(1.0, 1.5))
+    return await send()
 
 
 def remove_absent_fields(resource: ResourceType, obj: JSON) -> JSON:
