@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.kube import executor
 from capsmith_runtime.kube.executor import (
     HandlerExecutor,
     HooksExhaustedError,
     HookTimeoutError,
+    NamespaceBusyError,
     StillRunningError,
 )
 from capsmith_runtime.kube.metrics import Metrics
@@ -190,6 +192,35 @@ async def test_the_number_of_threads_is_bounded() -> None:
     runner = HandlerExecutor(Metrics(), threads=5, timeout=120)
     await asyncio.gather(*(call(runner, slow) for _ in range(60)))
     assert most == 5
+
+
+async def test_a_namespace_gets_no_thread_that_another_one_has_freed(
+    release: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls of the namespace that began together wait for threads before any of them is slow."""
+    monkeypatch.setattr(executor, "SLOW_SECONDS", 0.1)
+    runner = HandlerExecutor(Metrics(), threads=2, timeout=60)
+    running: list[str] = []
+
+    def hang(namespace: str) -> None:
+        running.append(namespace)
+        release.wait(60)
+
+    names = ["full"] * 8 + ["other"]
+    calls = [
+        asyncio.create_task(runner.call(hang, name, tenant=f"AcmeIdentity {name}/{number}"))
+        for number, name in enumerate(names)
+    ]
+    await eventually(lambda: "other" in running)
+    await eventually(lambda: any(each.done() for each in calls))
+    release.set()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+
+    # Half of the ten threads that there are when slots are lent.
+    assert running.count("full") <= 5
+    errors = [each for each in results if each is not None]
+    assert {type(each) for each in errors} == {NamespaceBusyError}
+    assert len(errors) == names.count("full") - running.count("full")
 
 
 async def test_hanging_hooks_do_not_use_up_the_threads_in_silence(

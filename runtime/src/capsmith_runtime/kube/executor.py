@@ -282,13 +282,14 @@ class HandlerExecutor:
         NamespaceBusyError as soon as slow calls of its namespace use all threads that they may.
         """
         end = monotonic() + self._timeout
+        namespace = find_namespace(call.tenant)
+        busy = NamespaceBusyError(f"calls of namespace {namespace} use many threads")
         while True:
             # Checked again after each wait: calls that began together were not slow at first.
-            if self.is_crowded(call.tenant):
-                namespace = find_namespace(call.tenant)
-                raise NamespaceBusyError(f"slow calls of namespace {namespace} use many threads")
-            if self._slots.locked():
-                self._lend_slot(call.tenant)
+            if self._is_crowded(namespace):
+                raise busy
+            if self._slots.locked() and self._take_over_slot(call.tenant):
+                break
             left = end - monotonic()
             try:
                 async with asyncio.timeout(min(SLOW_SECONDS, left)):
@@ -298,25 +299,31 @@ class HandlerExecutor:
                     continue
                 message = f"all {self.threads} hook threads are in use: {call.name}"
                 raise HooksExhaustedError(message) from None
-            call.holds_slot, call.began = True, monotonic()
-            self._namespaces.begin(call)
-            return
+            # Others may have begun during the wait.  While no slot is lent, all threads together
+            # are fewer than one namespace may use.
+            if not self._lent or not self._namespaces.are_at_limit(namespace, self._all_threads):
+                break
+            self._slots.release()
+            raise busy
+        call.holds_slot, call.began = True, monotonic()
+        self._namespaces.begin(call)
 
-    def _lend_slot(self, tenant: str) -> None:
+    def _take_over_slot(self, tenant: str) -> bool:
         """Stop counting the oldest slow call of another tenant against the limit of threads.
 
-        ``tenant`` is the tenant that needs the thread.
+        ``tenant`` is the tenant that needs the thread.  Returns whether it has the slot of that
+        call, which goes to no other waiting caller: its namespace might have reached its limit.
         """
         latest = monotonic() - SLOW_SECONDS
-        if self._namespaces.are_at_limit(find_namespace(tenant), self._all_threads):
-            return
+        can_lend = self._lent < LENT_THREADS * self.threads
+        if not can_lend or self._namespaces.are_at_limit(find_namespace(tenant), self._all_threads):
+            return False
         for call in self.calls.slot_holders:
-            is_slow = call.began <= latest and call.tenant != tenant
-            if is_slow and self._lent < LENT_THREADS * self.threads:
+            if call.began <= latest and call.tenant != tenant:
                 call.holds_slot = False
                 self._lent += 1
-                self._slots.release()
-                return
+                return True
+        return False
 
     def _return_slot(self, call: HandlerCall) -> None:
         self._namespaces.end(call)
