@@ -148,7 +148,15 @@ def test_the_cluster_owns_the_lock() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [{}, {"lock-information": "no json"}, {"lock-information": "[]"}, {"other": "{}"}]
+    "data",
+    [
+        {},
+        {"lock-information": "no json"},
+        {"lock-information": "[]"},
+        {"lock-information": "[" * 100_000},
+        {"other": "{}"},
+    ],
+    ids=lambda data: str(data)[:30],
 )
 def test_other_config_maps_have_no_holder(data: dict[str, str]) -> None:
     assert init_lock_holder({"data": data}) is None

@@ -45,3 +45,12 @@ def test_a_value_changed_by_others_is_kept() -> None:
     made["metadata"]["labels"]["b"] = "mine"
 
     assert propagate_metadata(made, {}, annotation)["labels"] == {"b": "mine"}
+
+
+def test_a_record_of_any_shape_is_replaced() -> None:
+    """Users can edit it: an error would end each reconcile of the control plane."""
+    template = {"labels": {"a": "1"}}
+    for text in ("[" * 100_000, '{"labels": ["a"]}', '{"labels": {"a": 1}}', '{"labels": 7}'):
+        found = propagate_metadata({"metadata": {"annotations": {"note": text}}}, template, "note")
+        assert found["labels"] == {"a": "1"}
+        assert found["annotations"]["note"] != text

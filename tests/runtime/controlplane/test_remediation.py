@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.contract.control_plane_shapes import CORE_MACHINES
 from capsmith_runtime.controlplane.annotations import (
     Annotations,
+    PendingMachine,
     RemediationData,
     RemediationDelay,
     RemediationStrategy,
@@ -20,6 +24,9 @@ from capsmith_runtime.controlplane.annotations import (
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ANNOTATIONS = Annotations("foocontrolplane.controlplane.example.com")
+PENDING = PendingMachine(
+    name="m", domain=None, infrastructure="a", template="b", bootstrap_spec="c", version="v1.34.0"
+)
 
 
 def _machine(**annotations: str) -> ControlPlaneMachine:
@@ -63,5 +70,28 @@ def test_the_strategy_of_the_spec() -> None:
 
 
 def test_unreadable_records_count_as_missing() -> None:
-    for text in ("", "{", "[]", '{"name": "m"}', "null"):
+    texts = ("", "{", "[]", '{"name": "m"}', "null", "[" * 100_000)
+    wrong = replace(PENDING, version=["v1.34.0"])  # type: ignore[arg-type]  # as users write it
+    assert read_pending_machine({ANNOTATIONS.pending_machine: encode(PENDING)}, ANNOTATIONS)
+    for text in (*texts, encode(wrong)):
         assert read_pending_machine({ANNOTATIONS.pending_machine: text}, ANNOTATIONS) is None
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("seconds", [-(2**31), 2**31 - 1])
+def test_any_time_and_period_can_be_compared(time: str, seconds: int) -> None:
+    """Users write both: an error would end each reconcile of the control plane."""
+    data = RemediationData(machine="before", time=time, retries=0)
+    machine = _machine(**{ANNOTATIONS.remediation_for: encode(data)})
+    strategy = RemediationStrategy(retry_period_seconds=seconds, min_healthy_seconds=seconds)
+
+    find_remediation_delay(machine, ANNOTATIONS.remediation_for, strategy, NOW)
+    assert start_remediation(machine, ANNOTATIONS.remediation_for, strategy, NOW).retries <= 1
+
+
+def test_retries_that_are_no_number_count_as_missing() -> None:
+    data = RemediationData(machine="m", time="2029-12-31T23:59:00Z", retries="many")  # type: ignore[arg-type]  # as users write it
+    machine = _machine(**{ANNOTATIONS.remediation_for: encode(data)})
+    strategy = RemediationStrategy(max_retry=1)
+
+    assert not find_remediation_delay(machine, ANNOTATIONS.remediation_for, strategy, NOW).message

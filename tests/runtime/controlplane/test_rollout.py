@@ -125,3 +125,16 @@ def test_an_empty_spec_requires_nothing() -> None:
 
     assert _reasons(criteria=nothing, bootstrap=_bootstrap({"format": "x"}, {})) == ()
     assert _reasons(criteria=nothing, bootstrap=_bootstrap({}, {})) == ()
+
+
+@pytest.mark.parametrize("expiry", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("days", [7, 2**31 - 1])
+def test_any_expiry_can_be_compared(expiry: str, days: int) -> None:
+    """Users write both: an error would end each reconcile of the control plane."""
+    criteria = replace(CRITERIA, certificates_expiry_seconds=days * 86400.0)
+    machine = _machine(certificates_expiry=expiry)
+
+    reasons = find_outdated_reasons(machine, criteria, _infrastructure(), _bootstrap(), NOW)
+    is_soon = expiry < "2030" or days > 3_000_000
+    assert bool(reasons) is is_soon
+    assert (find_next_rollout_seconds([machine], criteria, NOW) is None) is is_soon

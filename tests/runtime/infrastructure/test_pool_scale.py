@@ -366,3 +366,19 @@ def test_a_pool_that_is_scaled_down_while_it_grows_creates_no_more_machines(
 
     env = environment()
     env.run(scenario)
+
+
+def test_a_pool_grows_whatever_a_user_wrote_into_its_count() -> None:
+    """The text of 5,000 digits is no number that Python reads, nor part of a name."""
+
+    async def scenario() -> None:
+        env.add_pool(1)
+        await env.settled(1)
+        annotations = {POOL.count_annotation: "9" * 5000}
+        env.api.change(POOL.resource.kind, env.pool, {"metadata": {"annotations": annotations}})
+        env.scale(2)
+        await env.settled(2)
+        assert env.names() == {"p1-0", "p1-1"}
+
+    env = environment()
+    env.run(scenario)

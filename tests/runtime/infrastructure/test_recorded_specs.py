@@ -42,7 +42,9 @@ def test_only_what_the_pool_says_makes_machines_outdated(
     assert is_outdated(build_record(created), found, desired) is expected
 
 
-@pytest.mark.parametrize("record", ["", "no JSON", "[]", "7"])
+@pytest.mark.parametrize(
+    "record", ["", "no JSON", "[]", "7", "[" * 100_000], ids=lambda record: record[:7]
+)
 def test_machines_without_record_need_what_the_pool_says(record: str) -> None:
     assert not is_outdated(record, {**SPEC, "zone": "a"}, SPEC)
     assert is_outdated(record, {**SPEC, "size": "m"}, SPEC)

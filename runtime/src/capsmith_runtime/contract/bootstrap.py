@@ -283,10 +283,7 @@ def init_lock_data(machine: str) -> dict[str, str]:
 
 def init_lock_holder(config_map: Object) -> str | None:
     """Return the name of the lock's Machine, or None if the ConfigMap is not a lock."""
-    try:
-        information = json.loads(metadata.text(config_map, "data", _KEY))
-    except ValueError:
-        return None
+    information = metadata.parse_object(metadata.text(config_map, "data", _KEY)) or {}
     return metadata.text(information, "machineName") or None
 
 

@@ -4,6 +4,7 @@ No function raises for missing fields.
 """
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -41,6 +42,18 @@ def items(obj: Object, *path: str) -> list[Any]:
     """Return the list at ``path``, or an empty list if there is none."""
     value = lookup(obj, *path)
     return list(value) if isinstance(value, list) else []
+
+
+def parse_object(text: object) -> dict[str, Any] | None:
+    """Return the object that JSON text denotes, or None if the text denotes none.
+
+    The text may come from a user: it may have any content, such as a million opening brackets.
+    """
+    try:
+        value = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def name(obj: Object) -> str:

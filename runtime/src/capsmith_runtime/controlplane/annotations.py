@@ -10,12 +10,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Final, TypeVar
 
+from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import metadata, times
 from capsmith_runtime.contract.control_plane import PRE_TERMINATE_PREFIX, ControlPlaneMachine
 from capsmith_runtime.contract.model import Object
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +105,21 @@ def read_pending_machine(
     values: Mapping[str, str], annotations: Annotations
 ) -> PendingMachine | None:
     """Return the Machine stored in the annotation, or None if it is missing or unreadable."""
-    record = _decoded(values.get(annotations.pending_machine))
-    try:
-        # TypeError: another release may have written other fields, and users can edit annotations.
-        return PendingMachine(**record) if record else None
-    except TypeError:
-        return None
+    return _decoded(PendingMachine, values.get(annotations.pending_machine))
 
 
 def read_remediation_data(values: Mapping[str, str], annotation: str) -> RemediationData | None:
     """Return the remediation stored in ``annotation``, or None if it is missing or unreadable."""
-    record = _decoded(values.get(annotation))
-    try:
-        return RemediationData(**record) if record else None
-    except TypeError:
-        return None
+    return _decoded(RemediationData, values.get(annotation))
 
 
-def _decoded(text: str | None) -> dict[str, Any] | None:
+def _decoded(cls: type[T], text: str | None) -> T | None:
+    record = metadata.parse_object(text)
     try:
-        record = json.loads(text) if text else None
-    except ValueError:
+        # Another release may have written other fields, and users can edit annotations.
+        return decode(cls, record, "record") if record is not None else None
+    except DecodingError:
         return None
-    return record if isinstance(record, dict) else None
 
 
 MIN_HEALTHY_SECONDS: Final = 3600
@@ -205,7 +200,8 @@ def _last_remediation(
     """
     last = read_remediation_data(machine.annotations, annotation)
     since = times.parse_time(last.time) if last is not None else None
-    if since is None or since + timedelta(seconds=strategy.min_healthy_seconds) <= now:
+    # Compared as numbers: users write both, and a sum of times may be after the year 9999.
+    if since is None or (now - since).total_seconds() >= strategy.min_healthy_seconds:
         return None
     return last
 

@@ -67,12 +67,9 @@ def build_initial_metadata(
     return {part: values for part, values in merged.items() if values}
 
 
-def _recorded(obj: Object, annotation: str) -> dict[str, dict[str, str]]:
-    try:
-        record = json.loads(metadata.annotations(obj).get(annotation, _EMPTY))
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}
+def _recorded(obj: Object, annotation: str) -> Metadata:
+    record = metadata.parse_object(metadata.annotations(obj).get(annotation)) or {}
+    return {part: metadata.mapping(record, part) for part in _PARTS}
 
 
 def _record(template: Metadata) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from capsmith_runtime.contract import metadata, times
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine
@@ -61,12 +61,13 @@ def find_next_rollout_seconds(
     machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
 ) -> float | None:
     """Return the seconds until the next rollout that only time triggers, or None if none."""
-    deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
-    if criteria.certificates_expiry_seconds is not None:
-        before = timedelta(seconds=criteria.certificates_expiry_seconds)
+    after, before = criteria.rollout_after, criteria.certificates_expiry_seconds
+    left = [] if after is None else [(after - now).total_seconds()]
+    if before is not None:
+        # Numbers, because users write both: no time can be before the year 1.
         expiries = (times.parse_time(machine.certificates_expiry) for machine in machines)
-        deadlines += [expiry - before for expiry in expiries if expiry is not None]
-    remaining = [(deadline - now).total_seconds() for deadline in deadlines if deadline > now]
+        left += [(each - now).total_seconds() - before for each in expiries if each is not None]
+    remaining = [seconds for seconds in left if seconds > 0]
     # One second later, so that the deadline has certainly passed.
     return min(remaining) + 1.0 if remaining else None
 
@@ -119,4 +120,4 @@ def _expires(machine: ControlPlaneMachine, seconds: float | None, now: datetime)
     expiry = times.parse_time(machine.certificates_expiry)
     if expiry is None or seconds is None:
         return False
-    return expiry - timedelta(seconds=seconds) <= now
+    return (expiry - now).total_seconds() <= seconds

@@ -15,6 +15,7 @@ from capsmith_runtime.errors import AlreadyExistsError, ConflictError, NotFoundE
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, assign_failure_domains
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
+    MAX_DIGITS,
     PoolMachines,
     PoolMachinesLister,
     format_machine_name,
@@ -245,7 +246,8 @@ class PoolMachineClient:
 
     def _created_count(self, pool: JSON) -> int:
         text = metadata.annotations(pool).get(self._kind.count_annotation, "")
-        return int(text) if text.isdecimal() else 0
+        # Users can edit it; a name has no room for more digits.
+        return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else 0
 
     def _manifest(self, pool: JSON, machine_pool: MachinePool, number: int, domain: str) -> JSON:
         kind, labels = self._kind, pool_labels(pool, machine_pool.name)

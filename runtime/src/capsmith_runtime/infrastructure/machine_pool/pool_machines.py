@@ -284,10 +284,11 @@ _LIMIT: Final = 63
 """Maximum length of a machine name: Nodes have the same name, and host names cannot be longer."""
 
 
-_DIGITS: Final = 7
+MAX_DIGITS: Final = 7
+"""Maximum number of digits in the number of a machine."""
 
 
-_BASE: Final = _LIMIT - _DIGITS - 1
+_BASE: Final = _LIMIT - MAX_DIGITS - 1
 
 
 _HASH: Final = 8

@@ -11,6 +11,7 @@ import hashlib
 import json
 from typing import Any, Final
 
+from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
 
 _DIGITS: Final = 16
@@ -32,20 +33,12 @@ def is_outdated(record: str, found: Object, desired: Object) -> bool:
     Machines of providers built with capsmith 0.2 have no record; for them, fields that the pool
     does not set count as filled in by others.
     """
-    recorded = _read(record)
+    recorded = metadata.parse_object(record)
     if recorded is None:
         return any(found.get(name) != value for name, value in desired.items())
     changed = {name for name, value in desired.items() if recorded.get(name) != _digest(value)}
     removed = recorded.keys() - desired.keys()
     return any(desired.get(name) != found.get(name) for name in changed | removed)
-
-
-def _read(record: str) -> Object | None:
-    try:
-        digests = json.loads(record)
-    except ValueError:
-        return None
-    return digests if isinstance(digests, dict) else None
 
 
 def _digest(value: Any) -> str:
