@@ -80,6 +80,15 @@ def test_a_status_is_news_once() -> None:
     assert statuses.of_addon(LAMP) == {}
 
 
+def test_no_more_of_a_message_is_kept_than_an_entry_holds() -> None:
+    """An add-on of thousands of clusters would keep as many responses of their API servers."""
+    statuses, installation = InstallationStatuses(), Installation(LAMP, "a")
+
+    assert statuses.put(installation, InstallationStatus(False, "Down", "x" * 2**20))
+    assert len(statuses.of_addon(LAMP)["a"].message) == 1024
+    assert not statuses.put(installation, InstallationStatus(False, "Down", "x" * 2**20))
+
+
 def test_an_entry_holds_what_the_status_field_takes() -> None:
     status = InstallationStatus(False, "SdkError", "\ud800" + "x" * 2000)
 

@@ -159,6 +159,15 @@ def test_callers_do_not_wait_when_nothing_is_sent(count: int) -> None:
     assert dropped(metrics, "rate") == max(0, count - 25)
 
 
+def test_only_the_part_of_a_note_that_is_sent_is_remembered() -> None:
+    """A thousand notes of a MiB each would take a GB."""
+    metrics = Metrics()
+    events = recorder(Recipient(), metrics)
+    for end in ("a", "b"):
+        events.warn(widget(), "Broken", "x" * 2000 + end)
+    assert dropped(metrics, "repeated") == 1
+
+
 async def test_a_refusal_is_counted_and_the_next_is_sent() -> None:
     metrics, client = Metrics(), Recipient(refusals=1)
     events = recorder(client, metrics)

@@ -140,3 +140,19 @@ def test_a_library_that_knows_nothing_of_values(capture: Callable[..., Lines]) -
     lines = capture()
     logging.getLogger("library").warning("plain %s", "text")
     assert lines()[0].endswith("WARNING library plain text")
+
+
+@pytest.mark.parametrize("fmt", ["text", "json"])
+def test_no_line_is_as_long_as_what_a_user_wrote(capture: Callable[..., Lines], fmt: str) -> None:
+    """The API server repeats invalid values in its messages, and each retry would log a MiB."""
+    text = "begin" + "\u2028" * 2**17 + "end"
+    lines = capture(fmt=fmt)
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        log.get_logger("author").error(
+            text, value=text, values=[text], cause=error, exc_info=error, key="a/b"
+        )
+    found = "\n".join(lines())
+    assert len(found) < 600_000
+    assert all(part in found for part in ("begin", "end", "a/b", "ValueError", "131080"))

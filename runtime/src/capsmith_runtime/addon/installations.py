@@ -8,7 +8,7 @@ add-on together with its last Cluster. The record is therefore an annotation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from capsmith_runtime.contract import external_id, metadata
@@ -87,10 +87,15 @@ class InstallationStatus:
 
     def entry(self, cluster: str) -> dict[str, Any]:
         """Return the list entry about ``cluster`` for the add-on's status."""
-        # The text may come from an SDK, so it may be long, and may not be encodable.
-        message = self.message.encode(errors="replace").decode()[:_MAX_MESSAGE_CHARACTERS]
         entry = {"name": cluster, "ready": self.ready, "reason": self.reason}
+        message = self.limited().message
         return {**entry, "message": message} if message else entry
+
+    def limited(self) -> InstallationStatus:
+        """Return a copy whose message fits into an entry."""
+        # The text may come from an SDK, so it may be long, and may not be encodable.
+        message = self.message[:_MAX_MESSAGE_CHARACTERS].encode(errors="replace").decode()
+        return replace(self, message=message)
 
 
 PENDING: Final = InstallationStatus(False, REASON_PENDING)
@@ -109,6 +114,7 @@ class InstallationStatuses:
 
     def put(self, installation: Installation, status: InstallationStatus) -> bool:
         """Store a status, and return whether it differs from the previous one."""
+        status = status.limited()
         statuses = self._by_addon.setdefault(installation.addon, {})
         changed = statuses.get(installation.cluster) != status
         statuses[installation.cluster] = status

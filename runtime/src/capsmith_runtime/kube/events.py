@@ -57,6 +57,7 @@ class EventRecorder:
         Repetitions are dropped without an error, as are events beyond the rate limit or the queue
         size.
         """
+        note = note.encode(errors="replace")[:_NOTE_BYTES].decode(errors="ignore")
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
         if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:
             self._metrics.events_dropped.labels("repeated").inc()
@@ -104,7 +105,7 @@ class EventRecorder:
             "type": type_,
             "reason": reason[:_REASON_CHARACTERS],
             "action": action,
-            "note": note.encode(errors="replace")[:_NOTE_BYTES].decode(errors="ignore"),
+            "note": note,
             "regarding": regarding,
             "reportingController": self._controller,
             "reportingInstance": self._instance,

@@ -13,6 +13,10 @@ OWN: Final = "capsmith_runtime"
 """Parent of the runtime's loggers; log lines omit this prefix."""
 _STANDARD = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})
 _DEBUG_VERBOSITY = 4
+_VALUE_CHARACTERS: Final = 8192
+"""Maximum length of a message or value: a user's text of a MiB may be in an error."""
+_TRACE_CHARACTERS: Final = 65536
+"""Maximum length of a traceback, which ends with the message of its error."""
 
 
 class Logger(logging.LoggerAdapter[logging.Logger]):
@@ -119,11 +123,13 @@ class TextFormatter(logging.Formatter):
             _timestamp(record),
             record.levelname,
             _name(record),
-            _one_line(record.getMessage()),
+            _one_line(_shorten(record.getMessage())),
         ]
         parts += [f"{key}={_quoted(value)}" for key, value in _values(record).items()]
         line = " ".join(parts)
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        if not record.exc_info:
+            return line
+        return f"{line}\n{_shorten(self.formatException(record.exc_info), _TRACE_CHARACTERS)}"
 
 
 class JsonFormatter(logging.Formatter):
@@ -135,13 +141,14 @@ class JsonFormatter(logging.Formatter):
             "ts": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": _name(record),
-            "msg": record.getMessage(),
+            "msg": _shorten(record.getMessage()),
         }
         for key, value in _values(record).items():
             # A value must not replace the time or the level of its record.
-            entry.setdefault(key, value)
+            entry.setdefault(key, _limited(value))
         if record.exc_info:
-            entry["traceback"] = self.formatException(record.exc_info)
+            trace = self.formatException(record.exc_info)
+            entry["traceback"] = _shorten(trace, _TRACE_CHARACTERS)
         return json.dumps(entry, default=str)
 
 
@@ -158,12 +165,28 @@ def _timestamp(record: logging.LogRecord) -> str:
     return f"{moment}.{int(record.msecs):03d}Z"
 
 
+def _shorten(text: str, limit: int = _VALUE_CHARACTERS) -> str:
+    """Return the text, or its beginning and end if it has more characters than ``limit``."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]} ... ({len(text)} characters) ... {text[-half:]}"
+
+
+def _limited(value: object) -> object:
+    """Return a value of a JSON entry, as a shortened text if it would be long."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return value if len(text) <= _VALUE_CHARACTERS else _shorten(text)
+
+
 def _one_line(text: str) -> str:
     """Escape line breaks and terminal control codes."""
     return text if text.isprintable() else json.dumps(text)[1:-1].replace('\\"', '"')
 
 
 def _quoted(value: object) -> str:
-    text = str(value)
+    text = _shorten(str(value))
     plain = text.isprintable() and text and not any(char in text for char in ' ="')
     return text if plain else json.dumps(text)
