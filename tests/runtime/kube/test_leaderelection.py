@@ -280,6 +280,46 @@ async def test_a_lease_lasts_as_long_for_others_as_for_its_holder(duration: floa
     assert duration <= client.created["spec"]["leaseDurationSeconds"] < duration + 1
 
 
+class SlowAnswers:
+    """A client of an API server that stores a Lease at once, and answers its creation never."""
+
+    def __init__(self) -> None:
+        self.stored: JSON | None = None
+        self.has_stored = asyncio.Event()
+
+    async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
+        if self.stored is None:
+            raise create_api_error(404, "NotFound", "no lease")
+        return self.stored
+
+    async def create(self, resource: ResourceType, obj: JSON) -> JSON:
+        self.stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "1"}}
+        self.has_stored.set()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async def update(self, resource: ResourceType, obj: JSON) -> JSON:
+        self.stored = obj
+        return obj
+
+
+@pytest.mark.parametrize("successor", ["", "another"])
+async def test_a_lease_is_released_whose_answer_has_not_arrived(successor: str) -> None:
+    """A manager may be stopped at that moment; the next one would wait until the lease expires."""
+    client = SlowAnswers()
+    key = NamespacedName("default", "lease")
+    elector = LeaderElector(cast(KubeClient, client), key, "one", Metrics())
+    async with running(elector.acquire()):
+        await client.has_stored.wait()
+    assert client.stored is not None
+    if successor:
+        client.stored["spec"]["holderIdentity"] = successor
+
+    await elector.release()
+
+    assert client.stored["spec"]["holderIdentity"] == successor
+
+
 async def test_never_two_at_a_time(
     api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str
 ) -> None:

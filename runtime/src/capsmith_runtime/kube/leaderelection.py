@@ -83,6 +83,8 @@ class LeaderElector:
         self._observed: tuple[str, float] = ("", 0.0)
         self._renewed = 0.0
         self._acquired = False
+        self._may_be_ours = False
+        """Whether a request for the lease was sent whose response has not arrived."""
 
     @property
     def is_overdue(self) -> bool:
@@ -138,11 +140,13 @@ class LeaderElector:
         """Release the lease, so that the next leader need not wait until it expires.
 
         Call this only when all work has stopped, including threads: another process may lead as
-        soon as the request is processed. Does nothing if the lease is not held.
+        soon as the request is processed. Does nothing if the lease is neither held nor requested.
         """
-        if not self._acquired:
+        if self._may_be_ours:
+            self._lease = None  # read it again
+        elif not self._acquired:
             return
-        self._acquired = False
+        self._acquired = self._may_be_ours = False
         # All work has ended, so the alarm has nothing left to stop, even if another process leads
         # before the response arrives.
         self._set_alarm(0.0)
@@ -205,16 +209,18 @@ class LeaderElector:
         began = _now()
         await self._read()
         lease = self._lease
+        self._may_be_ours = lease is None or self._is_free(lease)
+        if not self._may_be_ours:
+            return False
         try:
             if lease is None:
                 self._lease = await self._client.create(LEASE, self._new_lease())
-            elif self._is_free(lease):
-                self._lease = await self._write(lease, self._claim(lease))
             else:
-                return False
+                self._lease = await self._write(lease, self._claim(lease))
         except (ConflictError, AlreadyExistsError):
+            self._may_be_ours = False
             return False
-        self._acquired = True
+        self._acquired, self._may_be_ours = True, False
         self._was_renewed(began)
         return True
 
