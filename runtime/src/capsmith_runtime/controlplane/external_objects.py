@@ -101,13 +101,13 @@ def _resource_type(crd: Object, contract: str) -> ResourceType | None:
         return None
     return ResourceType(
         metadata.text(crd, "spec", "group"),
-        max(usable, key=_version_priority),
+        max(usable, key=rank_version),
         metadata.text(crd, "spec", "names", "kind"),
         metadata.text(crd, "spec", "names", "plural"),
     )
 
 
-def _version_priority(version: str) -> tuple[int, int, int]:
+def rank_version(version: str) -> tuple[int, int, int]:
     """Return a sort key in Kubernetes' order: GA, beta, alpha; then by number (GEN-03)."""
     match = _VERSION.fullmatch(version)
     if match is None:

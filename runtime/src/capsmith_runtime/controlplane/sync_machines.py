@@ -22,7 +22,11 @@ from capsmith_runtime.controlplane.control_plane import (
     needs_remediation,
 )
 from capsmith_runtime.controlplane.desired_machine import propagate_metadata
-from capsmith_runtime.controlplane.external_objects import ExternalObject, ExternalObjects
+from capsmith_runtime.controlplane.external_objects import (
+    ExternalObject,
+    ExternalObjects,
+    rank_version,
+)
 from capsmith_runtime.controlplane.rollout import find_outdated_reasons
 from capsmith_runtime.controlplane.scale_decision import (
     CANNOT_BE_REMEDIATED,
@@ -70,18 +74,18 @@ class MachineSyncer:
         reference = control_plane.desired.template.infrastructure
         template = await self._external.get_template(cluster.namespace, reference)
         owners = metadata.items(template.obj, "metadata", "ownerReferences")
-        if any(owner.get("uid") == cluster.uid for owner in owners):
-            return
-        # A Cluster that was moved or restored has another UID.  The garbage collector would delete
-        # the template if all its owners were references to the old one.
-        stale = (CLUSTER_KIND, cluster.name)
-        kept = [each for each in owners if (each.get("kind"), each.get("name")) != stale]
         owner = {
             "apiVersion": f"{CORE_GROUP}/{self._core.version}",
             "kind": CLUSTER_KIND,
             "name": cluster.name,
             "uid": cluster.uid,
         }
+        if any(_is_current(each, owner) for each in owners):
+            return
+        # A Cluster that was moved or restored has another UID.  The garbage collector would delete
+        # the template if all its owners were references to the old one.
+        stale = (CLUSTER_KIND, cluster.name)
+        kept = [each for each in owners if (each.get("kind"), each.get("name")) != stale]
         changed = {**template.obj["metadata"], "ownerReferences": [*kept, owner]}
         new = {**template.obj, "metadata": changed}
         await self._write(template.informer, template.obj, new, summary)
@@ -203,6 +207,20 @@ class MachineSyncer:
             # The event of the other write may trigger no reconcile, because the control plane does
             # not react to most changes that core makes to a Machine's status.
             summary.requeue_after(CONFLICT_SECONDS)
+
+
+def _is_current(reference: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
+    """Return whether a reference is to ``owner``, in its API version or a later one.
+
+    Core writes the owner of a template too: an earlier version than core's would be replaced again
+    and again.
+    """
+    if reference.get("uid") != owner["uid"]:
+        return False
+    version, current = (
+        metadata.text(each, "apiVersion").rpartition("/")[2] for each in (reference, owner)
+    )
+    return rank_version(version) >= rank_version(current)
 
 
 _OWN_REASONS: Final = frozenset(

@@ -48,6 +48,37 @@ class TestLostOwners(ControlPlaneConformance):
         assert _owners(env) == before
 
     @scenario
+    async def test_the_owner_of_a_template_gets_the_current_version(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """The garbage collector cannot look up an owner of a version that is no longer served.
+
+        A later version is core's, which would write it again.
+
+        Proves: CP-21.
+        """
+        await env.running(1)
+        key = NamespacedName(NAMESPACE, "t1")
+
+        def read_owner() -> JSON:
+            (owner,) = (env.api.find("FakeMachineTemplate", key) or {})["metadata"][
+                "ownerReferences"
+            ]
+            return dict(owner)
+
+        def write_version(version: str) -> None:
+            references = [{**before, "apiVersion": f"{GROUP}/{version}"}]
+            body = {"metadata": {"ownerReferences": references}}
+            env.api.change("FakeMachineTemplate", key, body)
+
+        before = read_owner()
+        write_version("v1alpha4")
+        await env.eventually("it is the current one", lambda: read_owner() == before)
+        write_version("v1")
+        await env.quiet()
+        assert read_owner()["apiVersion"] == f"{GROUP}/v1"
+
+    @scenario
     async def test_machines_that_may_be_of_others_are_kept(
         self, env: ControlPlaneEnvironment
     ) -> None:
