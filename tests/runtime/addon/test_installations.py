@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from capsmith_runtime.addon.installations import (
     InstallationStatus,
     InstallationStatuses,
     describe_not_ready,
+    fit_entries,
     format_clusters,
     parse_key,
     record_annotation,
@@ -94,6 +96,28 @@ def test_an_entry_holds_what_the_status_field_takes() -> None:
 
     assert READY.entry("a") == {"name": "a", "ready": True, "reason": "Ready"}
     assert status.entry("a")["message"] == "?" + "x" * 1023
+
+
+def test_entries_lose_their_messages_where_they_do_not_fit() -> None:
+    """During an outage, each of thousands of clusters has a message."""
+    down = InstallationStatus(False, "ClusterUnreachable", "x" * 1024)
+    entries = [down.entry(f"c{number:04d}") for number in range(2000)]
+
+    assert fit_entries(entries[:900]) == entries[:900]
+    shown = fit_entries(entries)
+    assert [entry["name"] for entry in shown] == [entry["name"] for entry in entries]
+    assert {"message" in entry for entry in shown} == {False}
+
+
+def test_the_entries_that_fit_are_those_of_clusters_that_are_not_ready() -> None:
+    names = [f"{number:04d}-{'c' * 240}" for number in range(5000)]
+    entries = [READY.entry(name) for name in names[:4999]] + [PENDING.entry(names[4999])]
+
+    shown = fit_entries(entries)
+    assert 3000 < len(shown) < 5000
+    assert len(json.dumps(shown)) < 1.2 * 2**20
+    assert shown[-1] == entries[-1]
+    assert shown == sorted(shown, key=lambda entry: str(entry["name"]))
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping, Set
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from capsmith_runtime.addon.api import AddonReconciler
 from capsmith_runtime.addon.installations import (
     PENDING,
+    REASON_CLUSTER_MISSING,
+    REASON_PENDING,
     REASON_REMOVING,
     Installation,
     InstallationStatus,
     InstallationStatuses,
     describe_not_ready,
+    fit_entries,
     format_clusters,
     record_annotation,
     recorded_clusters,
@@ -34,6 +38,9 @@ from capsmith_runtime.reconcile.runner import ReconcileRunner
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 AddonKind = Kind[AddonReconciler[Any]]
+
+_MAX_MISSING: Final = 100
+"""Maximum number of clusters of an add-on to look up at a time because no cache has them."""
 
 
 class _RequestedVersion(NamedTuple):
@@ -113,8 +120,9 @@ class AddonController:
         if deleting and not recorded:
             await patcher.remove_finalizer(self.kind.finalizer)
             return self._forget(key)
-        self._requeue_changed(key, patcher.obj, recorded, selected)
-        await self._write_status(key, patcher, recorded, selected)
+        handled = self._select_handled(key, recorded, selected)
+        self._requeue_changed(key, patcher.obj, handled, selected)
+        await self._write_status(key, patcher, handled, selected)
         return Result()
 
     async def _record_clusters(
@@ -135,11 +143,27 @@ class AddonController:
             self._requested.get(key, {}).pop(cluster, None)
         return set(recorded)
 
+    def _select_handled(
+        self, key: NamespacedName, recorded: set[str], selected: set[str]
+    ) -> set[str]:
+        """Return the recorded clusters that are handled now: few of those that seem not to exist.
+
+        Users can write thousands of names into the record, each of which takes requests.
+        """
+        cached = {cluster.name for cluster in self._caches.clusters.keys_in(key.namespace)}
+        statuses = self._statuses.of_addon(key)
+        missing = {
+            cluster
+            for cluster in recorded - selected - cached
+            if statuses.get(cluster, PENDING).reason in (REASON_PENDING, REASON_CLUSTER_MISSING)
+        }
+        return recorded - missing | set(heapq.nsmallest(_MAX_MISSING, missing))
+
     def _requeue_changed(
-        self, key: NamespacedName, obj: JSON, recorded: set[str], selected: set[str]
+        self, key: NamespacedName, obj: JSON, handled: set[str], selected: set[str]
     ) -> None:
         requested = self._requested.setdefault(key, {})
-        for cluster in sorted(recorded):
+        for cluster in sorted(handled):
             version = _RequestedVersion(
                 metadata.uid(obj), metadata.generation(obj), cluster in selected
             )
@@ -150,18 +174,18 @@ class AddonController:
                 self.requeue_installation(Installation(key, cluster))
 
     async def _write_status(
-        self, key: NamespacedName, patcher: Patcher, recorded: set[str], selected: set[str]
+        self, key: NamespacedName, patcher: Patcher, handled: set[str], selected: set[str]
     ) -> None:
         statuses = self._statuses.of_addon(key)
         entries = [
             _shown_status(statuses.get(cluster, PENDING), cluster in selected).entry(cluster)
-            for cluster in sorted(recorded)
+            for cluster in sorted(handled)
         ]
         status = {
             **metadata.mapping(patcher.obj, "status"),
             "clusters": len(selected),
             "readyClusters": sum(entry["ready"] for entry in entries),
-            "matchingClusters": entries,
+            "matchingClusters": fit_entries(entries),
         }
         message = describe_not_ready(entries)
         reason = constants.REASON_NOT_READY if message else constants.REASON_READY

@@ -142,7 +142,9 @@ class _KindControllers:
         self._installations.credentials.connect(groups, self.informer, self._on_credentials)
 
     def _on_credentials(self, addon: JSON) -> None:
-        for cluster in recorded_clusters(addon, self._group):
+        # Others need no credentials, and users can write thousands of names into the record.
+        cached = self._caches.clusters.keys_in(metadata.namespace(addon))
+        for cluster in recorded_clusters(addon, self._group) & {key.name for key in cached}:
             self._requeue_installation(addon, cluster)
 
     def setup_watches(self, queues: Queues) -> None:

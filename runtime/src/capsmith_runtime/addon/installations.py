@@ -7,6 +7,7 @@ add-on together with its last Cluster. The record is therefore an annotation.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -71,6 +72,8 @@ REASON_UNREACHABLE: Final = "ClusterUnreachable"
 
 _MAX_MESSAGE_CHARACTERS: Final = 1024
 """Maximum length of a message in characters, as in the CRD."""
+_MAX_BYTES: Final = 2**20
+"""Maximum size of the entries in bytes, because etcd rejects objects above 1.5 MiB."""
 _MAX_NAMED_CLUSTERS: Final = 5
 """Maximum number of clusters that a condition's message names."""
 
@@ -141,3 +144,24 @@ def describe_not_ready(entries: list[dict[str, Any]]) -> str:
     shown = ", ".join(f"{entry['name']} ({entry['reason']})" for entry in named)
     more = len(not_ready) - _MAX_NAMED_CLUSTERS
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def fit_entries(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries that fit into an add-on's status, without messages if it has too many.
+
+    The entries about clusters that are not ready are kept first.
+    """
+    if _count_bytes(entries) <= _MAX_BYTES:
+        return entries
+    short = [{k: v for k, v in entry.items() if k != "message"} for entry in entries]
+    kept, left = [], _MAX_BYTES
+    for entry in sorted(short, key=lambda entry: entry["ready"]):
+        left -= _count_bytes(entry) + 1
+        if left < 0:
+            break
+        kept.append(entry)
+    return sorted(kept, key=lambda entry: str(entry["name"]))
+
+
+def _count_bytes(value: object) -> int:
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())

@@ -10,6 +10,7 @@ from tests.runtime.scenarios.addon.environment import SELECTED, AddonEnvironment
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("extension")
+GET = ("get", "Cluster")
 
 
 @run_with("extension", "two-contracts")
@@ -187,6 +188,43 @@ class TestAddons(AddonConformance):
             env.pause(NamespacedName(cluster.namespace, name), paused=False)
         await env.installed(key, "c1")
         assert ("delete", "a1", "c2") in env.calls
+
+    @scenario
+    async def test_few_clusters_that_do_not_exist_are_looked_up_at_a_time(
+        self, env: AddonEnvironment
+    ) -> None:
+        """A user can write thousands of names into the record, for which all others would wait."""
+        group = env.kind.resource.group
+        env.add_cluster("c1", SELECTED)
+        names = ",".join(f"gone-{number:03d}" for number in range(150))
+        key = env.add_addon(
+            annotations={f"{group}/external-id": "a1.here", f"{group}/installed-on": names}
+        )
+
+        def looked_up() -> int:
+            return len({key for verb, kind, key in env.api.requests if (verb, kind) == GET})
+
+        await env.eventually("it is installed", lambda: env.has("c1"))
+        await env.quiet()
+        assert looked_up() == 100
+        assert len(env.clusters(key)) == 101
+
+        await env.eventually("the others follow", lambda: looked_up() == 150)
+        await env.installed(key, "c1")
+        assert remembered(env.addon(key), group) == ["c1"]
+
+    @scenario
+    async def test_an_addon_with_a_record_of_clusters_that_do_not_exist_can_be_deleted(
+        self, env: AddonEnvironment
+    ) -> None:
+        group = env.kind.resource.group
+        names = ",".join(f"gone-{number:03d}" for number in range(300))
+        key = env.add_addon(
+            annotations={f"{group}/external-id": "a1.here", f"{group}/installed-on": names}
+        )
+        await env.quiet()
+        env.delete(key)
+        await env.eventually("it is gone", lambda: env.is_gone(key))
 
     @scenario
     async def test_a_copied_addon_takes_nothing_of_the_original_away(
