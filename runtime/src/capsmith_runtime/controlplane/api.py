@@ -102,7 +102,7 @@ class ControlPlaneHealth:
     healthy.
     """
     conditions: Sequence[Condition] = ()
-    """Additional conditions for the control plane."""
+    """Additional conditions; a condition that is no longer returned is removed from the object."""
     status: Any = None
     """Instance of the generated Status class, or None to leave its fields unchanged."""
     requeue_after: float | None = None

@@ -256,6 +256,8 @@ class ReconcileSummary:
     added: set[str] = field(default_factory=set)
     """Names of the Machines whose ``after_add`` hook has completed."""
     health: ControlPlaneHealth = field(default_factory=ControlPlaneHealth)
+    is_health_known: bool = False
+    """Whether this reconcile's ``health`` hook has returned ``health``."""
     decision: Decision = field(default_factory=Decision)
     waits: list[Waiting] = field(default_factory=list)
     """The reasons why the control plane cannot make progress."""

@@ -223,7 +223,17 @@ class ControlPlaneController:
             conditions
         ), self._shape.find_obsolete_conditions(conditions)
         status = self._with_failure(control_plane, summary, status)
-        await control_plane.patcher.patch_status(status, present, absent, complete=complete)
+        patcher = control_plane.patcher
+        if not summary.is_health_known:
+            await patcher.patch_status(status, present, absent, complete=complete)
+            return
+        # The record always covers the author's conditions: after a crash between two writes, the
+        # next reconcile still knows which conditions it may remove.
+        types = {condition.type for condition in summary.health.conditions}
+        await patcher.record_conditions(patcher.recorded_conditions | types)
+        patcher.drop_conditions(patcher.recorded_conditions - types)
+        await patcher.patch_status(status, present, absent, complete=complete)
+        await patcher.record_conditions(types)
 
     def _with_failure(
         self, control_plane: ControlPlane, summary: ReconcileSummary, status: dict[str, Any]

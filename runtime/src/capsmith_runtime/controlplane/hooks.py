@@ -267,7 +267,7 @@ class LifecycleHooks:
     ) -> None:
         result = await self._hooks.health(control_plane.obj, scope)
         if isinstance(result, ControlPlaneHealth):
-            summary.health = result
+            summary.health, summary.is_health_known = result, True
             summary.requeue_after(result.requeue_after)
             return
         # Unknown health counts as unhealthy, so that nothing is scaled on a guess.

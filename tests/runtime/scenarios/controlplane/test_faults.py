@@ -87,11 +87,12 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         before, broken = set(env.names()), ""
         env.machines.hold = True
         env.change_machines()
+
+        def is_replaced() -> bool:
+            return len(env.names()) == 4 and broken not in env.names()
+
         for retries in range(2):
-            await env.eventually(
-                "another one is new",
-                lambda old=broken: len(env.names()) == 4 and old not in env.names(),
-            )
+            await env.eventually("another one is new", is_replaced)
             former, (broken,) = broken, set(env.names()) - before
             record = _machine(env, broken)["metadata"]["annotations"].get(
                 env.annotations.remediation_for

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.controlplane.api import (
     ControlPlaneHealth,
     ControlPlaneMember,
@@ -18,6 +19,7 @@ from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance, Override
 from capsmith_runtime.testing.controlplane.environment import (
+    CONTROL_PLANE,
     NAMESPACE,
     ControlPlaneEnvironment,
     condition,
@@ -27,6 +29,18 @@ from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("complete")
 WAITING = Waiting("InTheTest", "the test holds it", 0.05)
+FOREIGN = {
+    "type": "Foreign",
+    "status": "True",
+    "reason": "Inspected",
+    "message": "",
+    "lastTransitionTime": "2030-01-01T00:00:00Z",
+}
+
+
+def _health(*types: str) -> ControlPlaneHealth:
+    conditions = [Condition(type=name, status=True, reason="Reported") for name in types]
+    return ControlPlaneHealth(conditions=conditions)
 
 
 @run_with("complete", "control-plane", "two-contracts")
@@ -186,6 +200,48 @@ class TestControlPlaneHooks(ControlPlaneConformance):
         await env.eventually("it says so", lambda: shows(env.obj(), "Available", "False"))
         broken.clear()
         await env.up_to_date(5)
+
+    @scenario
+    async def test_a_condition_that_is_no_longer_returned_is_removed(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """Conditions of other writers stay, and so do all during a failure.
+
+        Proves: ST-10.
+        """
+        answers: list[ControlPlaneHealth | Exception] = [_health("EtcdCompacted", "Backup")]
+
+        def health(self: Any, control_plane: ControlPlaneScope[Any]) -> ControlPlaneHealth:
+            if isinstance(answers[-1], Exception):
+                raise answers[-1]
+            return answers[-1]
+
+        def types() -> set[str]:
+            return {each["type"] for each in env.status()["conditions"]}
+
+        override(env, health=health)
+        await env.restart()
+        await env.running(1)
+        before = types()
+        assert {"EtcdCompacted", "Backup"} <= before
+        conditions = [*env.status()["conditions"], FOREIGN]
+        env.api.change(
+            env.kind.resource.kind, CONTROL_PLANE, {"status": {"conditions": conditions}}
+        )
+        answers.append(RuntimeError("boom"))
+        await env.restart()
+        await env.eventually("it fails", lambda: shows(env.obj(), "Healthy", "Unknown"))
+        assert types() == before | {"Foreign"}
+        answers.append(_health("Backup"))
+        await env.restart()
+        await env.eventually("it is removed", lambda: "EtcdCompacted" not in types())
+        answers.append(_health())
+        await env.restart()
+        await env.eventually("it is removed", lambda: "Backup" not in types())
+        await env.quiet()
+        assert types() == before - {"EtcdCompacted", "Backup"} | {"Foreign"}
+        annotations = env.obj()["metadata"]["annotations"]
+        assert not [name for name in annotations if name.endswith("/conditions")]
 
     @scenario
     async def test_the_author_reports_when_the_api_server_is_up(
