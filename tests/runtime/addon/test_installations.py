@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from capsmith_runtime.addon.addons import is_cluster_selected, select_clusters
 from capsmith_runtime.addon.installations import (
     PENDING,
     REMOVED,
@@ -21,6 +21,7 @@ from capsmith_runtime.addon.installations import (
     record_annotation,
     recorded_clusters,
 )
+from capsmith_runtime.addon.selections import is_cluster_selected, select_clusters
 from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.informer import Informer
@@ -167,5 +168,23 @@ async def test_clusters_of_other_namespaces_are_not_decoded(
     async with running(clusters.run()):
         await clusters.synced.wait()
         decoded = record_decoded(monkeypatch)
-        assert select_clusters(addon(), clusters) == ["of-one"]
+        assert await select_clusters(addon(), clusters) == ["of-one"]
     assert decoded == ["of-one"]
+
+
+async def test_other_tasks_run_while_clusters_are_selected() -> None:
+    """The Clusters of a namespace may have a GB, which takes seconds to decode."""
+    api, turns = FakeApi("v1beta2", Manifests(())), 0
+    resource = core_type("v1beta2", "Cluster", "clusters")
+    for number in range(100):
+        names = {"name": f"c{number:02d}", "namespace": "one"}
+        api.add({"apiVersion": resource.api_version, "kind": "Cluster", "metadata": names})
+    clusters = Informer(api, resource, Metrics())
+    async with running(clusters.run()):
+        await clusters.synced.wait()
+        task = asyncio.create_task(select_clusters(addon(), clusters))
+        while not task.done():
+            turns += 1
+            await asyncio.sleep(0)
+    assert len(await task) == 100
+    assert turns > 10

@@ -22,9 +22,9 @@ from capsmith_runtime.addon.installations import (
     record_annotation,
     recorded_clusters,
 )
+from capsmith_runtime.addon.selections import select_clusters
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
-from capsmith_runtime.contract.model import Object
+from capsmith_runtime.contract.core import is_deleted_for_move
 from capsmith_runtime.contract.records import Record
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
@@ -115,7 +115,8 @@ class AddonController:
             await patcher.add_finalizer(self.kind, further=self.build_record(patcher.obj))
             if await self._author.decode_spec(patcher) is None:
                 return Result()
-        selected = set() if deleting else set(select_clusters(patcher.obj, self._caches.clusters))
+        clusters = self._caches.clusters
+        selected = set() if deleting else set(await select_clusters(patcher.obj, clusters))
         recorded = await self._record_clusters(key, patcher, before, selected)
         if deleting and not recorded:
             await patcher.remove_finalizer(self.kind.finalizer)
@@ -197,30 +198,6 @@ class AddonController:
         self._requested.pop(key, None)
         self._statuses.forget(key)
         return Result()
-
-
-def select_clusters(addon: Object, clusters: Informer) -> list[str]:
-    """Return the names of an add-on's selected Clusters that are not being deleted."""
-    # Clusters of other namespaces are not even decoded: there may be thousands of them, and each
-    # user may write a megabyte into one.
-    found = (clusters.get(key) for key in clusters.keys_in(metadata.namespace(addon)))
-    return [
-        metadata.name(cluster)
-        for cluster in found
-        if cluster is not None
-        and not metadata.is_deleting(cluster)
-        and is_cluster_selected(addon, cluster)
-    ]
-
-
-def is_cluster_selected(addon: Object, cluster: Object | Cluster) -> bool:
-    """Return whether an add-on selects a Cluster; both must be in the same namespace."""
-    if isinstance(cluster, Cluster):
-        namespace, labels = cluster.namespace, cluster.labels
-    else:
-        namespace, labels = metadata.namespace(cluster), metadata.labels(cluster)
-    cluster_selector = metadata.mapping(addon, "spec", "clusterSelector")
-    return namespace == metadata.namespace(addon) and metadata.is_selected(cluster_selector, labels)
 
 
 def _shown_status(status: InstallationStatus, selected: bool) -> InstallationStatus:

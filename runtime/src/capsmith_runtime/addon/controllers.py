@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from capsmith_runtime.addon.addons import AddonController, AddonKind, is_cluster_selected
+from capsmith_runtime.addon.addons import AddonController, AddonKind
 from capsmith_runtime.addon.api import Workload
 from capsmith_runtime.addon.installation_controller import InstallationController, OpenWorkload
 from capsmith_runtime.addon.installations import (
@@ -13,6 +13,7 @@ from capsmith_runtime.addon.installations import (
     InstallationStatuses,
     recorded_clusters,
 )
+from capsmith_runtime.addon.selections import AddonSelections
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
@@ -120,6 +121,7 @@ class _KindControllers:
         open_workload: OpenWorkload,
     ) -> None:
         self.informer = caches.informer(kind.resource, caches.scope.select_own())
+        self._selections = AddonSelections(self.informer, kind.resource.group)
         statuses = InstallationStatuses()
         self._caches = caches
         self._name = kind.resource.kind
@@ -145,7 +147,7 @@ class _KindControllers:
         # Others need no credentials, and users can write thousands of names into the record.
         cached = self._caches.clusters.keys_in(metadata.namespace(addon))
         for cluster in recorded_clusters(addon, self._group) & {key.name for key in cached}:
-            self._requeue_installation(addon, cluster)
+            self._requeue_installation(key_of(addon), cluster)
 
     def setup_watches(self, queues: Queues) -> None:
         """Register the add-on handler; add-ons and installations requeue each other."""
@@ -160,26 +162,17 @@ class _KindControllers:
     def on_cluster(self, obj: JSON) -> None:
         """Requeue the add-ons and installations that a changed Cluster concerns."""
         cluster = self._caches.reader.read_cluster(obj)
-        for addon in self._addons_in(cluster.namespace):
-            # A Cluster that is no longer selected matters as long as the add-on is recorded on it.
-            if is_cluster_selected(addon, cluster) or cluster.name in recorded_clusters(
-                addon, self._group
-            ):
-                self._queues[self._name].add(key_of(addon))
-                self._requeue_installation(addon, cluster.name)
+        for key in self._selections.find_addons(cluster):
+            self._queues[self._name].add(key)
+            self._requeue_installation(key, cluster.name)
 
     def on_kubeconfig(self, namespace: str, cluster: str) -> None:
         """Requeue the installations on a cluster whose kubeconfig has changed."""
-        for addon in self._addons_in(namespace):
-            if cluster in recorded_clusters(addon, self._group):
-                self._requeue_installation(addon, cluster)
+        for key in self._selections.find_recorded(namespace, cluster):
+            self._requeue_installation(key, cluster)
 
-    def _requeue_installation(self, addon: JSON, cluster: str) -> None:
-        self._queues[self._installation_name].add(Installation(key_of(addon), cluster).key)
-
-    def _addons_in(self, namespace: str) -> list[JSON]:
-        found = (self.informer.get(key) for key in self.informer.keys_in(namespace))
-        return [obj for obj in found if obj is not None]
+    def _requeue_installation(self, addon: NamespacedName, cluster: str) -> None:
+        self._queues[self._installation_name].add(Installation(addon, cluster).key)
 
     @property
     def _installation_name(self) -> str:

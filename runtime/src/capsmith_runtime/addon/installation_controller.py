@@ -9,7 +9,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from capsmith_runtime.addon.addons import AddonKind, is_cluster_selected
+from capsmith_runtime.addon.addons import AddonKind
 from capsmith_runtime.addon.api import (
     AddonDeleteScope,
     AddonReconciler,
@@ -29,6 +29,7 @@ from capsmith_runtime.addon.installations import (
     parse_key,
     recorded_clusters,
 )
+from capsmith_runtime.addon.selections import is_cluster_selected
 from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, pause_message

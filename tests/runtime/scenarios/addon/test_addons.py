@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import condition
 from tests.runtime.scenarios.addon.base import AddonConformance
 from tests.runtime.scenarios.addon.environment import SELECTED, AddonEnvironment, remembered
 from tests.runtime.scenarios.providers import provider, run_with
+from tests.runtime.support.decoding import record_decoded
 
 PROVIDER = provider("extension")
 GET = ("get", "Cluster")
@@ -188,6 +191,29 @@ class TestAddons(AddonConformance):
             env.pause(NamespacedName(cluster.namespace, name), paused=False)
         await env.installed(key, "c1")
         assert ("delete", "a1", "c2") in env.calls
+
+    @scenario
+    async def test_a_change_of_a_cluster_decodes_no_addon_that_does_not_select_it(
+        self, env: AddonEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A user can create thousands of add-ons of a MiB, and change labels all the time."""
+        cluster = env.add_cluster("c1")
+        keys = [env.add_addon(f"a{number}") for number in range(3)]
+        for key in keys:
+            await env.installed(key)
+        decoded = record_decoded(monkeypatch)
+        env.label(cluster, other="label")
+        env.api.change(
+            "Secret",
+            NamespacedName(cluster.namespace, "c1-kubeconfig"),
+            {"metadata": {"labels": {"other": "label"}}},
+        )
+        await env.quiet()
+        assert [name for name in decoded if name in {key.name for key in keys}] == []
+
+        env.label(cluster, **SELECTED)
+        for key in keys:
+            await env.installed(key, "c1")
 
     @scenario
     async def test_few_clusters_that_do_not_exist_are_looked_up_at_a_time(
