@@ -116,6 +116,7 @@ def test_the_update_is_finished_when_conflicts_are_resolved(
     assert conflicting.update("--check").code == 0
     again = conflicting.update("--continue")
     assert (again.code, again.ids) == (1, {"nothing-to-continue"})
+    assert again.findings == {str(conflicting.folder): "nothing-to-continue"}
 
 
 def test_a_resolved_conflict_is_not_reported_again(
@@ -141,6 +142,7 @@ def test_abort_restores_everything(conflicting: Provider) -> None:
     assert conflicting.tree() == before | {"notes.txt": (b"mine\n", 0o644)}
     again = conflicting.update("--abort")
     assert (again.code, again.ids) == (1, {"nothing-to-abort"})
+    assert again.findings == {str(conflicting.folder): "nothing-to-abort"}
 
 
 def test_abort_does_not_lose_other_edits(conflicting: Provider) -> None:

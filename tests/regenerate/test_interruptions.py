@@ -53,7 +53,7 @@ def test_the_next_update_reports_that_it_completed_the_run(
 ) -> None:
     interrupted("update", str(changed.folder))
     said = changed.update()
-    assert (said.code, said.ids) == (0, {"run-completed"})
+    assert (said.code, said.findings) == (0, {str(changed.folder): "run-completed"})
     assert changed.update().report["findings"] == []
 
 
@@ -87,7 +87,7 @@ def test_continuing_an_abort_says_what_it_did(changed: Provider, interrupted: In
     interrupted("update", str(changed.folder))
     interrupted("update", "--abort", str(changed.folder))
     said = changed.update("--continue")
-    assert said.code == 0
+    assert (said.code, said.findings) == (0, {str(changed.folder): "update-concluded"})
     assert messages(said) == [
         "the interrupted undo of the update is complete: the previous state is restored"
     ]

@@ -53,10 +53,12 @@ def conclude(repository: Repository) -> Report:
     completed = repository.complete_pending()
     if was_undoing:
         message = "the interrupted undo of the update is complete: the previous state is restored"
-        return _concluded(completed, "continue", message)
+        return _concluded(repository, completed, "continue", message)
     unfinished = _unfinished(repository)
     if unfinished is None:
-        return _concluded(completed, "continue", "the interrupted update is complete")
+        return _concluded(
+            repository, completed, "continue", "the interrupted update is complete"
+        )
     found = [f for path in unfinished.conflicts for f in _markers(repository, unfinished, path)]
     if found:
         return Report(tuple(found), _outcomes(unfinished.conflicts, Outcome.CONFLICTED))
@@ -82,7 +84,9 @@ def abort(repository: Repository, *, force: bool = False) -> Report:
     undone = repository.undo_pending()
     unfinished = _unfinished(repository)
     if unfinished is None:
-        return _concluded(undone, "abort", "the state before the interrupted run is restored")
+        return _concluded(
+            repository, undone, "abort", "the state before the interrupted run is restored"
+        )
     # The author is expected to edit files with conflicts, and this work is discarded with the
     # update.  In any other file that the update wrote, edits are work that the author does not
     # expect to lose.
@@ -177,14 +181,17 @@ def _kept(repository: Repository, kept: str) -> bytes:
     return content
 
 
-def _concluded(done: bool, option: str, message: str) -> Report:
+def _concluded(repository: Repository, done: bool, option: str, message: str) -> Report:
+    folder = str(repository.folder)
     if not done:
         raise Refused(
             f"nothing-to-{option}",
             f"no unfinished update to {option}",
+            file=folder,
             hint="Run capsmith update to start one.",
         )
-    return Report((Finding("update-concluded", message, Location(""), Severity.INFO),))
+    hint = "Use git, or run capsmith doctor, to see the state of the repository."
+    return Report((Finding("update-concluded", message, Location(folder), Severity.INFO, hint),))
 
 
 def _edited(path: str) -> Finding:

@@ -67,7 +67,9 @@ def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
         return ()
     message = f"an earlier {what} was interrupted and has been completed"
     hint = "Use git, or run capsmith doctor, to see the state of the repository."
-    return (Finding("run-completed", message, Location(""), Severity.INFO, hint),)
+    # The journal, which named the files, is removed by now.
+    where = Location(str(repository.folder))
+    return (Finding("run-completed", message, where, Severity.INFO, hint),)
 
 
 def refuse_unfinished(repository: Repository) -> None:
