@@ -56,9 +56,7 @@ def conclude(repository: Repository) -> Report:
         return _concluded(repository, completed, "continue", message)
     unfinished = _unfinished(repository)
     if unfinished is None:
-        return _concluded(
-            repository, completed, "continue", "the interrupted update is complete"
-        )
+        return _concluded(repository, completed, "continue", "the interrupted update is complete")
     found = [f for path in unfinished.conflicts for f in _markers(repository, unfinished, path)]
     if found:
         return Report(tuple(found), _outcomes(unfinished.conflicts, Outcome.CONFLICTED))

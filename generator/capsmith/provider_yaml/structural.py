@@ -6,7 +6,7 @@ apply`` rejects the CRD.  CEL rules are checked in :mod:`capsmith.provider_yaml.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from capsmith.provider_yaml.satisfiable import (
     explain_few_properties,
     explain_many_required,
 )
-from capsmith.provider_yaml.values import find_value_errors, is_of_type, is_same_json
+from capsmith.provider_yaml.values import find_value_errors, is_of_type, make_json_key
 from capsmith.yamldoc.document import Document, PathReporter
 from capsmith.yamldoc.quote import join_names, quote, suggest
 
@@ -419,14 +419,13 @@ def _object(field: FieldSchema, reporter: PathReporter) -> None:
 
 
 def _enum(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) -> None:
-    seen: list[Any] = []
+    seen: set[Hashable] = set()
     for index, value in enumerate(field.enum or ()):
-        if any(is_same_json(value, other) for other in seen):
+        key = make_json_key(value)
+        if key in seen:
             message = f"duplicate enum value {quote(str(value))}"
             reporter.add_error("schema-enum", message, "Keep one.", "enum", index)
-        # Limited, because every value is compared with all others: JSON values need not be
-        # hashable.
-        seen = [*seen, value][-200:]
+        seen.add(key)
         null = value is None and field.nullable
         if field.type is not None and not null and not is_of_type(value, field.type):
             raw = reporter.document.raw((*reporter.path, "enum", index))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import date
 from ipaddress import AddressValueError, IPv6Address
 from typing import Any
@@ -235,7 +235,7 @@ def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[M
     if (expected := schema.get("type")) is not None and not is_of_type(value, expected):
         yield path, f"it must be {_article(expected)}"
         return
-    if schema.get("enum") and not any(is_same_json(value, allowed) for allowed in schema["enum"]):
+    if schema.get("enum") and make_json_key(value) not in map(make_json_key, schema["enum"]):
         yield path, "it is not a value of the enum"
     if isinstance(value, str):
         yield from _text(value, schema, path)
@@ -258,9 +258,13 @@ def is_of_type(value: Any, name: str) -> bool:
     return isinstance(value, kinds[name])
 
 
-def is_same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are equal in JSON, where ``true`` differs from 1."""
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+def make_json_key(value: Any) -> Hashable:
+    """Return a key that is the same for values that are equal in JSON, where ``true`` is not 1."""
+    if isinstance(value, Mapping):
+        return frozenset((key, make_json_key(below)) for key, below in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(make_json_key, value))
+    return isinstance(value, bool), value
 
 
 def _junctors(value: Any, schema: Schema, path: Path) -> Iterator[Mismatch]:
@@ -399,8 +403,7 @@ def _size(size: int, schema: Schema, what: str, path: Path) -> Iterator[Mismatch
 
 
 def _repeats(items: list[Any]) -> bool:
-    # JSON values are not hashable, so all pairs are compared; the limit keeps this affordable.
-    return any(is_same_json(one, two) for i, one in enumerate(items[:200]) for two in items[:i])
+    return len({make_json_key(item) for item in items}) < len(items)
 
 
 def _article(name: str) -> str:

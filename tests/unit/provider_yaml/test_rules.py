@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
 from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
+from capsmith.provider_yaml.cel import compile
 from capsmith.provider_yaml.cel.environment import escape
 from capsmith.yamldoc.document import find_inside
 from tests.invalid.cases import judge
@@ -129,3 +132,45 @@ def test_names_that_differ_by_an_underscore_only_are_two_fields() -> None:
     }
     found = judge(BASE.replace("FIELD", json.dumps(field)))
     assert {finding.id for finding in found} == {"field-attribute-clash"}
+
+
+def test_the_literals_of_a_long_rule_are_checked_in_one_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rule = " || ".join(f"self == 'v{i}'" for i in range(300))
+    rule += "\n|| self.matches('(') || self.matches(r'^a$')"
+    scanned = 0
+
+    class Counting:
+        """Counts the characters that each search may read."""
+
+        def __init__(self, pattern: re.Pattern[str]) -> None:
+            self.pattern = pattern
+
+        def __getattr__(self, name: str) -> Callable[..., object]:
+            def call(text: str, start: int = 0, end: int | None = None) -> object:
+                nonlocal scanned
+                scanned += (len(text) if end is None else end) - start
+                return getattr(self.pattern, name)(text, start, len(text) if end is None else end)
+
+            return call
+
+    monkeypatch.setattr(compile, "_CALL", Counting(compile._CALL))
+    (problem,) = compile.check_literals(rule)
+    assert (problem.line, problem.column) == (2, 17)
+    assert scanned == len(rule)
+
+
+def test_a_value_far_from_its_duplicate_in_an_enum_is_found() -> None:
+    field = {"type": "string", "enum": [*(f"v{i}" for i in range(300)), "v0"]}
+    (found,) = judge(BASE.replace("FIELD", json.dumps(field)))
+    assert found.message == "duplicate enum value `v0`"
+
+
+def test_a_rule_is_as_long_as_api_servers_accept() -> None:
+    compiler = compile.Compiler.of({"type": "string"})
+    rule = "self == ''" + " " * 99_990
+    assert compiler.problems(rule) == []
+    (problem,) = compiler.problems(f"{rule} ")
+    assert "100,001 characters" in problem.message
+    assert not problem.undecided

@@ -8,6 +8,8 @@ import pytest
 
 from capsmith.provider_yaml.values import find_value_errors
 
+ANY = {"x-kubernetes-preserve-unknown-fields": True}
+ANY_SET = {"type": "array", "x-kubernetes-list-type": "set"}
 MAP = {
     "type": "array",
     "x-kubernetes-list-type": "map",
@@ -31,6 +33,7 @@ MAP = {
         ({"a": 1}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
         ([{"name": "a"}, {"name": "b"}], MAP),
         ([{"a": 1}], {"x-kubernetes-preserve-unknown-fields": True}),
+        ([[True], [1], [[]], []], {**ANY_SET, "items": ANY}),
         ("10.0.0.0/16", {"type": "string", "format": "cidr"}),
         ("2030-01-01T00:00:00Z", {"type": "string", "format": "date-time"}),
         ("3 days", {"type": "string", "format": "duration"}),
@@ -74,6 +77,12 @@ def test_what_fits(value: Any, schema: dict[str, Any]) -> None:
         ([1, 2], {"type": "array", "maxItems": 1}, (), "more than maxItems 1"),
         ([1, "x"], {"type": "array", "items": {"type": "integer"}}, (1,), "an integer"),
         ([1, 1], {"type": "array", "x-kubernetes-list-type": "set"}, (), "duplicate items"),
+        (
+            [*range(300), 0],
+            {"type": "array", "x-kubernetes-list-type": "set"},
+            (),
+            "duplicate items",
+        ),
         ([{"name": "a"}, {"name": "a"}], MAP, (), "the same `name`"),
         ({"b": 1}, {"type": "object", "properties": {}}, ("b",), "not declared"),
         ({}, {"type": "object", "required": ["a"]}, (), "the required `a` is missing"),

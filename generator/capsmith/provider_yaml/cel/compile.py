@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from cel_expr_python import cel
@@ -42,7 +43,7 @@ def may_be_function(name: str, expression: str) -> bool:
     return any(method not in _METHODS for method in methods)
 
 
-_CALL = re.compile(r"(?:(\.\s*matches)|(?<![\w.])(duration|timestamp))\s*\(\s*$")
+_CALL = re.compile(r"(?:(\.\s*matches)|(?<![\w.])(duration|timestamp))\s*\(\s*")
 _END = re.compile(r"\s*\)")
 
 
@@ -53,15 +54,19 @@ def check_literals(expression: str) -> list[RuleProblem]:
 
 def _check(expression: str) -> Iterator[RuleProblem]:
     # The library compiles invalid literals, which are only detected when a rule is evaluated.
+    # Calls are found once by their end: a search before each literal would take quadratic time.
+    calls = {call.end(): call for call in _CALL.finditer(expression)}
+    line, counted = 1, 0
     for literal in LITERAL.finditer(expression):
-        call = _CALL.search(expression, 0, literal.start())
+        call = calls.get(literal.start())
         if call is None or not _END.match(expression, literal.end()):
             continue
         text = _text(literal)
         if text is None:
             continue
-        before = expression[: literal.start()]
-        place = (before.count("\n") + 1, literal.start() - before.rfind("\n"))
+        line += expression.count("\n", counted, literal.start())
+        counted = literal.start()
+        place = (line, counted - expression.rfind("\n", 0, counted))
         if call[1] and (why := explain_refusal(text)):
             hint = "Use the syntax of RE2: https://github.com/google/re2/wiki/Syntax."
             yield RuleProblem(
@@ -100,6 +105,8 @@ _UNEXPECTED = re.compile(
 )
 _FUNCTIONS = f"Use `self`, `oldSelf` and the functions of Kubernetes {RELEASE}."
 _MOST_PROBLEMS = 5
+_LONGEST = 100_000
+"""Limit of cel-go in code points, which API servers do not change."""
 _NO_METHOD = "No matching overloads found"
 """Part of the result of an expression that calls a method of another type."""
 
@@ -128,10 +135,13 @@ class Compiler:
         if self._self_type is None:
             message = "a rule cannot read a value whose structure is not declared"
             return [RuleProblem(message, "Declare its type and fields, or remove the rule.")]
+        if len(expression) > _LONGEST:
+            message = f"the rule has {len(expression):,} characters, and API servers refuse it"
+            return [RuleProblem(message, f"Split it into rules of up to {_LONGEST:,} characters.")]
         try:
             compiled = self._environment(optional_old_self).compile(expression)
         except RuntimeError as error:
-            return list(self._issues(str(error), expression))[:_MOST_PROBLEMS]
+            return list(islice(self._issues(str(error), expression), _MOST_PROBLEMS))
         # The library compares types by name, so a result of any type needs a type of its own.
         name = compiled.return_type().name().lower()
         if name != result:
