@@ -169,7 +169,9 @@ def _uid(standing: str) -> str:
 
 def _is_provisioned(obj: JSON) -> bool:
     status = metadata.mapping(obj, "status")
-    if metadata.lookup(status, "initialization", "provisioned") or status.get("ready"):
+    # Of control planes: in contract v1beta1, `initialized`.
+    done = (*metadata.mapping(status, "initialization").values(), status.get("initialized"))
+    if any(done) or status.get("ready"):
         return True
     shown = metadata.items(status, "conditions")
     ready = conditions.find(shown, constants.READY_CONDITION) or {}

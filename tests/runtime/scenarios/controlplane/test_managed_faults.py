@@ -13,23 +13,28 @@ from capsmith_runtime.controlplane.managed.api import (
     ManagedControlPlaneScope,
     ManagedControlPlaneState,
 )
-from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ManagedControlPlaneConformance
 from capsmith_runtime.testing.controlplane.managed_environment import (
+    CLUSTER,
     CLUSTER_NAME,
     CONTROL_PLANE,
     KUBECONFIG,
     LATER,
+    NAMESPACE,
     PAUSED,
     VERSION,
     ManagedControlPlaneEnvironment,
 )
+from capsmith_runtime.testing.environment import condition
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("managed")
 Answer = ManagedControlPlaneState | Waiting
+ELSEWHERE = "elsewhere"
+TAKEN = ("False", "ExternalIDTaken")
 EXEC = """
 clusters: [{name: c, cluster: {server: "https://another.test:6443"}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
@@ -42,15 +47,19 @@ class Scripted(ManagedControlPlaneReconciler[Any]):
     """Give the answer that a scenario has set."""
 
     answer: Answer | Exception
+    calls: list[tuple[str, str]]
+    """Method and namespace of each call."""
 
     def reconcile_normal(self, control_plane: ManagedControlPlaneScope[Any]) -> Answer:
         """Return or raise the answer."""
+        self.calls.append(("normal", control_plane.namespace))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
     def reconcile_delete(self, control_plane: ManagedControlPlaneDeleteScope[Any]) -> Deleted:
         """Report that nothing exists."""
+        self.calls.append(("delete", control_plane.namespace))
         return Deleted()
 
 
@@ -69,6 +78,31 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
         before = secret["metadata"]["ownerReferences"]
         env.api.change("Secret", KUBECONFIG, {"metadata": {"ownerReferences": None}})
         await env.eventually("it is owned", lambda: _owners(env) == before)
+
+    @scenario
+    async def test_the_external_id_of_another_control_plane(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """A user who has copied the id gets no access to the other's service, nor deletes it.
+
+        Proves: SM-09.
+        """
+        script = await scripted(env, answer())
+        await env.eventually("it is initialised", env.initialized)
+        kind, copy = env.kind.resource.kind, NamespacedName(ELSEWHERE, CONTROL_PLANE.name)
+        _add_copy(env)
+        await env.eventually("it is reported", lambda: _available(env, copy) == TAKEN)
+        await env.restart()
+        await env.quiet()
+        env.api.remove(kind, copy)
+        await env.quiet()
+        assert {namespace for _, namespace in script.calls} == {NAMESPACE}
+        assert env.api.find("Secret", NamespacedName(ELSEWHERE, KUBECONFIG.name)) is None
+        assert env.initialized()
+
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.eventually("the other is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
+        await env.eventually("the copy is gone", lambda: env.api.find(kind, copy) is None)
 
     @scenario
     async def test_credentials_become_a_kubeconfig(
@@ -199,7 +233,7 @@ async def scripted(
     env: ManagedControlPlaneEnvironment, first: Answer | Exception
 ) -> type[Scripted]:
     """Add a control plane whose reconciler gives that answer; it can be changed later."""
-    script = type("Script", (Scripted,), {"answer": first})
+    script = type("Script", (Scripted,), {"answer": first, "calls": []})
     env.use(script)
     await env.restart()
     env.add_cluster()
@@ -240,6 +274,27 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         )
         await env.eventually("it says so", lambda: env.says("Paused", "True"))
         assert not env.hosting.control_planes()
+
+
+def _add_copy(env: ManagedControlPlaneEnvironment) -> None:
+    """Add a Cluster and its control plane with the same names and ids in another namespace."""
+    cluster, control_plane = env.api.find("Cluster", CLUSTER), env.obj()
+    assert cluster is not None
+    head = {name: cluster[name] for name in ("apiVersion", "kind", "spec", "status")}
+    made = env.api.add({**head, "metadata": {"namespace": ELSEWHERE, "name": CLUSTER.name}})
+    (owner,) = control_plane["metadata"]["ownerReferences"]
+    metadata = {
+        **{name: control_plane["metadata"][name] for name in ("name", "labels", "annotations")},
+        "namespace": ELSEWHERE,
+        "ownerReferences": [{**owner, "uid": made["metadata"]["uid"]}],
+    }
+    head = {name: control_plane[name] for name in ("apiVersion", "kind", "spec")}
+    env.api.add({**head, "metadata": metadata})
+
+
+def _available(env: ManagedControlPlaneEnvironment, key: NamespacedName) -> tuple[str, str]:
+    obj = env.api.find(env.kind.resource.kind, key) or {}
+    return condition(obj, "Available")
 
 
 def _owners(env: ManagedControlPlaneEnvironment) -> list[JSON]:

@@ -35,6 +35,7 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.held_ids import HeldIds
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.object_credentials import ObjectCredentials
 from capsmith_runtime.reconcile.patcher import Patcher
@@ -59,11 +60,13 @@ class ManagedControlPlaneController:
         context: ControllerContext,
         store: SecretStore,
         workers: ClusterWorkers,
+        held_ids: HeldIds,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.kind = kind
         self._caches = caches
         self._workers = workers
+        self._held_ids = held_ids
         self._shape = CONTROL_PLANE_SHAPES[context.contract]
         self._kubeconfigs = KubeconfigSecrets(store)
         self._now = now
@@ -117,6 +120,9 @@ class ManagedControlPlaneController:
         # Before the author's code runs: after a crash, the service must be found by this external
         # id (SM-09).
         await patcher.add_finalizer(self.kind, further=record)
+        taken = self._held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._reporter.report_wait(patcher, taken)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
@@ -189,6 +195,10 @@ class ManagedControlPlaneController:
         cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        # An object with a copied id must not delete the service of the id's holder.
+        taken = self._held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._reporter.report_wait(patcher, taken)
         name = cluster_name_of(patcher.obj)
         # Without an API server, the workers' Nodes could be neither drained nor deleted (CP-34).
         waiting = self._workers.find_wait(key.namespace, name) if name else None

@@ -17,6 +17,7 @@ from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_of
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
+from capsmith_runtime.reconcile.held_ids import HeldIds
 from capsmith_runtime.reconcile.watches import on_change
 
 
@@ -40,12 +41,15 @@ class ManagedControlPlaneGroup(ControllerGroup):
         self._caches = caches
         self._store = SecretStore(caches)
         self._workers = ClusterWorkers(caches)
+        self._held_ids = HeldIds()
         self._informers = {
             kind.resource.kind: caches.informer(
                 kind.resource, caches.scope.select_own(), {BY_CLUSTER: cluster_of}
             )
             for kind in kinds
         }
+        for informer in self._informers.values():
+            self._held_ids.index(informer, has_provider_ids=False)
         self._controllers = {
             kind.resource.kind: ManagedControlPlaneController(
                 kind,
@@ -54,6 +58,7 @@ class ManagedControlPlaneGroup(ControllerGroup):
                 context,
                 self._store,
                 self._workers,
+                self._held_ids,
             )
             for kind in kinds
         }
