@@ -3,7 +3,8 @@
 Results go to standard output in a single format; progress and fatal errors go to standard error, so
 the output of ``--format json`` can always be parsed.  Everything that comes from a file, a name or
 another program is passed through :func:`capsmith.printable.make_printable`, because a control
-character in it could manipulate the terminal.
+character in it could manipulate the terminal.  In all formats, long values are shortened by
+:mod:`capsmith.shorten`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -21,6 +23,7 @@ from capsmith.errors import CapsmithError
 from capsmith.findings import Finding, Severity, has_errors
 from capsmith.printable import make_printable
 from capsmith.report import Outcome, Report, RuntimeOutcome
+from capsmith.shorten import shorten, shorten_lines
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -63,6 +66,7 @@ class Console:
 
         ``facts`` appear only in JSON output, under the key ``facts``.
         """
+        report = replace(report, findings=tuple(map(_shorten, report.findings)))
         if self._format == "json" and facts is not None:
             self.print_data({**convert_report(report, report.exit_code), "facts": facts})
             return
@@ -84,6 +88,7 @@ class Console:
         """Print a verdict. In text format, a summary follows the violations."""
         from capsmith.judge.release import output
 
+        verdict = verdict.shorten()
         match self._format:
             case "json":
                 self.print_data(output.make_data(verdict))
@@ -143,6 +148,7 @@ class Console:
         """Print a check's result as soon as it is known, but only in text format."""
         from capsmith.judge.running import output
 
+        result = result.shorten()
         if self._format == "text":
             head, *rest = output.render_lines(result)
             self._line(click.style(make_printable(head), fg=_OUTCOME_COLOURS[result.outcome.value]))
@@ -156,6 +162,7 @@ class Console:
         """
         from capsmith.judge.running import output
 
+        report = replace(report, results=tuple(each.shorten() for each in report.results))
         match self._format:
             case "json":
                 self.print_data(output.make_data(report))
@@ -169,10 +176,12 @@ class Console:
 
         Text goes to standard error, and machine-readable formats go to standard output.
         """
-        if self._machine(Report(findings=(error.finding,)), error.exit_code):
+        # Output and logs of several lines are shortened line by line.
+        finding = error.finding._replace(message=shorten_lines(error.finding.message))
+        if self._machine(Report(findings=(finding,)), error.exit_code):
             return
-        first, *rest = format_finding(_without_details(error.finding))
-        details = error.finding.message.splitlines()[1:]
+        first, *rest = format_finding(_without_details(finding))
+        details = finding.message.splitlines()[1:]
         for line in [first, *(f"    {make_printable(each)}" for each in details), *rest]:
             click.echo(line, file=sys.stderr)
 
@@ -261,6 +270,10 @@ class Console:
                 case _:
                     return text.encode("ascii", "backslashreplace").decode()
         return text
+
+
+def _shorten(finding: Finding) -> Finding:
+    return finding._replace(message=shorten(finding.message), hint=shorten(finding.hint))
 
 
 def format_runtime(runtime: RuntimeOutcome) -> str:

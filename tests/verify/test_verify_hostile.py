@@ -100,3 +100,30 @@ def test_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("")
     (tmp_path / "metadata.yaml").write_text("")
     assert verdict(str(tmp_path))[0] in (0, 1)
+
+
+@pytest.mark.parametrize("format", ["text", "json", "sarif", "junit", "html", "markdown"])
+def test_values_of_manifests_are_shortened(tmp_path: Path, format: str) -> None:
+    huge = "x" * 200_000
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": huge, "labels": {"cluster.x-k8s.io/provider": huge}},
+        "spec": {
+            "group": "infrastructure.cluster.x-k8s.io",
+            "names": {"kind": "A" + huge, "plural": huge},
+            "scope": huge,
+            "versions": [
+                {"name": huge, "schema": {"openAPIV3Schema": {"properties": {huge[:900]: {}}}}}
+            ],
+        },
+    }
+    (tmp_path / NAME).write_text(json.dumps(crd))
+    (tmp_path / "metadata.yaml").write_text(f"kind: {huge}\napiVersion: {huge}\n")
+    (tmp_path / "cluster-template.yaml").write_text(f"kind: {huge}\napiVersion: '{huge}'\n")
+    result = run(str(tmp_path), "--format", format, "--advice")
+    assert result.exit_code == 1
+    ids = set(verdict(str(tmp_path))[1])
+    assert len(ids) > 5
+    assert " more characters) ... " in result.output
+    assert max(map(len, result.output.splitlines())) < 4_000

@@ -16,7 +16,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from capsmith.printable import make_printable
 from capsmith.report_pages.model import ReportPage, make_axis, make_folder_matrix, make_matrix
-from capsmith.report_pages.shorten import shorten, shorten_line
+from capsmith.shorten import shorten, shorten_line
 
 _LINK = re.compile(r"https://[^\s\"'<>\\]+")
 

@@ -18,7 +18,7 @@ from capsmith.report_pages.model import (
     make_folder_matrix,
     make_matrix,
 )
-from capsmith.report_pages.shorten import shorten, shorten_line
+from capsmith.shorten import shorten, shorten_line
 
 MAX_CHARACTERS = 65_000
 """Maximum length of a report. GitHub accepts comments of 65,536 characters and summaries of 1

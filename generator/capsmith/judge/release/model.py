@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from capsmith.contract.model import EffectClass, Rule, SupportEnd
 from capsmith.findings import Finding, Location, Severity
 from capsmith.judge.release.targets import Core
 from capsmith.manifests.parse import Manifest
+from capsmith.shorten import shorten
 from capsmith.yamldoc.compose import Path, format_path
 
 _SEVERITIES = {
@@ -20,6 +21,10 @@ _SEVERITIES = {
     EffectClass.ADVICE: Severity.INFO,
 }
 _ORDER = list(EffectClass)
+
+
+def _shorten(path: Path) -> Path:
+    return tuple(shorten(step) if isinstance(step, str) else step for step in path)
 
 
 def describe_subject(manifest: Manifest) -> str:
@@ -96,6 +101,12 @@ class ReleaseViolation(NamedTuple):
         """Return the path for display, such as ``spec.versions[0].name``."""
         return format_path(self.path)
 
+    def shorten(self) -> ReleaseViolation:
+        """Return the violation with what comes from manifests shortened."""
+        return self._replace(
+            message=shorten(self.message), subject=shorten(self.subject), path=_shorten(self.path)
+        )
+
     def finding(self) -> Finding:
         """Return the violation as a finding with severity error, warning or info."""
         condition = f" when {self.when}" if self.when else ""
@@ -157,6 +168,16 @@ class MigrationStep(NamedTuple):
     path: Path
     subject: str
 
+    def shorten(self) -> MigrationStep:
+        """Return the step with what comes from manifests shortened."""
+        return self._replace(
+            kind=shorten(self.kind),
+            action=shorten(self.action),
+            note=shorten(self.note),
+            path=_shorten(self.path),
+            subject=shorten(self.subject),
+        )
+
 
 @dataclass(frozen=True)
 class Migration:
@@ -212,6 +233,20 @@ class Verdict:
         """Return the folder of the release that contains a file; empty if there is none."""
         parents = map(str, PurePosixPath(file).parents)
         return next((each for each in parents if each in self.releases), "")
+
+    def shorten(self) -> Verdict:
+        """Return the verdict with what comes from manifests shortened, for a report."""
+        moved = self.migration
+        if moved is not None:
+            moved = replace(moved, steps=tuple(step.shorten() for step in moved.steps))
+        return replace(
+            self,
+            violations=tuple(violation.shorten() for violation in self.violations),
+            unanswered=tuple(map(shorten, self.unanswered)),
+            not_judged=tuple(map(shorten, self.not_judged)),
+            left_out=tuple(map(shorten, self.left_out)),
+            migration=moved,
+        )
 
     @property
     def exit_code(self) -> int:

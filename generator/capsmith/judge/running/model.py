@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from capsmith.shorten import shorten, shorten_lines
+
 S = TypeVar("S")
 """The type of session passed to a role's checks."""
 
@@ -101,6 +103,14 @@ class CheckResult(NamedTuple):
     """Number of other objects whose changes are not included."""
     logs: tuple[LogPart, ...] = ()
     """Lines that the managers logged during the check; empty if it passed or was skipped."""
+
+    def shorten(self) -> CheckResult:
+        """Return the result with what comes from objects shortened, for a report."""
+        return self._replace(
+            message=shorten_lines(self.message),
+            subject=shorten(self.subject),
+            path=shorten(self.path),
+        )
 
 
 @dataclass(frozen=True)

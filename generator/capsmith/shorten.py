@@ -9,12 +9,23 @@ MAX_LINE = 160
 
 
 def shorten(text: str, limit: int = MAX_VALUE) -> str:
-    """Return ``text`` or, if too long, its first ``limit`` characters and the number omitted."""
+    """Return ``text`` or, if too long, its start and end and the number of characters between.
+
+    The end is kept because a message often quotes a value first and then says what is wrong with
+    it.
+    """
     if len(text) <= limit:
         return text
-    return f"{text[:limit]} ... ({len(text) - limit} more characters)"
+    end = limit // 3
+    omitted = len(text) - limit
+    return f"{text[: limit - end]} ... ({omitted:,} more characters) ... {text[-end:]}"
 
 
 def shorten_line(text: str) -> str:
     """Return a line from an excerpt, shortened to :data:`MAX_LINE` characters."""
     return shorten(text, MAX_LINE)
+
+
+def shorten_lines(text: str) -> str:
+    """Return ``text`` with each line shortened as by :func:`shorten`."""
+    return "".join(map(shorten, text.splitlines(keepends=True)))
