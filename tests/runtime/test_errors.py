@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,11 @@ from capsmith_runtime.errors import (
     ApiError,
     ConflictError,
     NotFoundError,
+    ReconcileError,
     create_api_error,
     error_label,
 )
+from capsmith_runtime.reconcile.results import State, Waiting
 from capsmith_runtime.reconcile.status_reporter import describe_failure
 
 
@@ -70,3 +73,20 @@ def test_metrics_keep_the_names_that_released_alerts_use(error: Exception, label
 
 def test_an_error_of_the_author_s_own_test_has_the_status_of_its_class() -> None:
     assert (ApiError("").status, NotFoundError("no Pod").status) == (0, 404)
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf"])
+def test_a_delay_that_never_ends_counts_as_none(seconds: str) -> None:
+    """With a header of a cloud as the delay, the method was not called until a restart."""
+    error = ReconcileError("Throttled", "later", retry_after=float(seconds))
+    assert error.retry_after is None
+
+
+@pytest.mark.parametrize(
+    "create", [Waiting, lambda reason, **more: State(reason=reason, **more)], ids=["wait", "state"]
+)
+def test_a_delay_that_is_no_number_is_refused(create: Any) -> None:
+    """It counted as 0 seconds: the method was called all the time."""
+    with pytest.raises(ValueError, match="requeue_after"):
+        create("Creating", requeue_after=float("nan"))
+    assert create("Creating", requeue_after=5).requeue_after == 5

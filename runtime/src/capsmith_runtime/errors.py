@@ -67,7 +67,9 @@ class ReconcileError(RetryAfterError):
         check_reason(reason)
         self.reason = reason
         self.message = message
-        self.retry_after = retry_after
+        # A delay without end, which a header of the infrastructure may request, is ignored.
+        is_finite = retry_after is not None and -math.inf < retry_after < math.inf
+        self.retry_after = retry_after if is_finite else None
 
 
 class RateLimitedError(ReconcileError):

@@ -70,6 +70,11 @@ def test_an_empty_machine_pool_can_be_read() -> None:
     assert not view.replicas_managed_elsewhere
 
 
+def test_no_machine_pool_has_fewer_than_no_machines() -> None:
+    """The API server accepts negative numbers."""
+    assert read_machine_pool({"metadata": {"name": "p"}, "spec": {"replicas": -1}}).replicas == 0
+
+
 @pytest.mark.parametrize(
     ("value", "managed"), [("", True), ("an-autoscaler", True), ("true", True), ("false", False)]
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.contract.model import MAX_MESSAGE
 from capsmith_runtime.extension import in_place, lifecycle, topology
 from capsmith_runtime.extension.responses import (
     InPlace,
@@ -146,3 +147,12 @@ def test_in_place_updates() -> None:
 
     update = handler("UpdateMachine", in_place.UPDATE_MACHINE)
     assert answered(Author(RetryAfter(9)), update, {"desired": desired})["retryAfterSeconds"] == 9
+
+
+@pytest.mark.parametrize("result", [Proceed("x" * 2**20), RetryAfter(5, "\ud800" * 2**20)])
+def test_a_long_message_is_cut_to_what_a_condition_holds(result: Any) -> None:
+    """Core writes it into a condition of the Cluster, which the API server would refuse."""
+    found = answered(Author(result), CREATE)
+
+    assert found["status"] == "Success"
+    assert len(found["message"]) == MAX_MESSAGE

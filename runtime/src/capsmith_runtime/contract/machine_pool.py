@@ -77,7 +77,7 @@ def read_machine_pool(obj: Object) -> MachinePool:
         annotations=annotations,
         deleting=metadata.is_deleting(obj),
         cluster_name=metadata.text(obj, "spec", "clusterName"),
-        replicas=replicas if isinstance(replicas, int) else 1,
+        replicas=max(0, replicas) if isinstance(replicas, int) else 1,
         replicas_managed_elsewhere=_managed_elsewhere(annotations),
         version=metadata.text(template, "version") or None,
         failure_domains=tuple(metadata.items(obj, "spec", "failureDomains")),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capsmith_runtime.contract.model import Object
+from capsmith_runtime.contract.model import Object, shorten_message
 
 MAX_SECONDS: Final = 2**31 - 1
 
@@ -106,7 +106,9 @@ def encode_decision(result: Proceed | RetryAfter) -> dict[str, Any]:
 
 def encode_message(result: Proceed | RetryAfter) -> dict[str, Any]:
     """Return the response field with the message, or no field if the message is empty."""
-    return {"message": result.message} if result.message else {}
+    # Core writes it into a condition, which cannot hold more.
+    message = shorten_message(result.message.encode(errors="replace").decode())
+    return {"message": message} if message else {}
 
 
 @dataclass(frozen=True, slots=True)

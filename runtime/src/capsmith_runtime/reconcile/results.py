@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,6 +52,7 @@ class Waiting:
 
     def __post_init__(self) -> None:
         check_reason(self.reason)
+        check_requeue(self.requeue_after)
         check_machine(self.provider_id, self.addresses or ())
         check_failure_domains(self.failure_domains or ())
 
@@ -115,6 +117,7 @@ class State:
     def __post_init__(self) -> None:
         if self.reason:
             check_reason(self.reason)
+        check_requeue(self.requeue_after)
         check_conditions(self.conditions)
 
 
@@ -126,6 +129,12 @@ def describe_unexpected_result(hook: Callable[..., object], result: object, *exp
     names = " or ".join("None" if each is type(None) else each.__name__ for each in expected)
     found = "None" if result is None else type(result).__name__
     return f"{hook.__qualname__} must return {names}, not {found}"
+
+
+def check_requeue(seconds: float | None) -> None:
+    """Raise ValueError if a delay is not a number, which would count as no delay."""
+    if seconds is not None and math.isnan(seconds):
+        raise ValueError("requeue_after is not a number")
 
 
 def check_machine(provider_id: str | None, addresses: Sequence[Address]) -> None:
