@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.infrastructure import Address, Instance, MachinePoolMachinesReconciler
-from capsmith_runtime.infrastructure.machine_pool import plan
+from capsmith_runtime.infrastructure.machine_pool import machines, plan
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     CachedPoolMachines,
@@ -379,6 +379,36 @@ def test_a_pool_grows_whatever_a_user_wrote_into_its_count() -> None:
         env.scale(2)
         await env.settled(2)
         assert env.names() == {"p1-0", "p1-1"}
+
+    env = environment()
+    env.run(scenario)
+
+
+def test_a_pause_stops_the_deletion_of_a_pool_after_a_few_machines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The deletion of thousands of machines in one reconcile takes minutes."""
+    monkeypatch.setattr(machines, "MAX_DELETED", 2)
+
+    def pause_at_once(verb: str, kind: str, body: JSON) -> None:
+        if (verb, kind) == ("delete", "Machine"):
+            env.api.fault = None
+            env.api.change("Cluster", env.cluster, {"spec": {"paused": True}})
+
+    def deleted() -> int:
+        return sum((verb, kind) == ("delete", "Machine") for verb, kind, _ in env.api.requests)
+
+    async def scenario() -> None:
+        env.add_pool(7)
+        await env.settled(7)
+        env.api.fault = pause_at_once
+        env.api.remove(POOL.resource.kind, env.pool)
+        await env.eventually("it is paused", lambda: deleted() > 0)
+        await env.quiet()
+        assert deleted() == 2
+
+        env.api.change("Cluster", env.cluster, {"spec": {"paused": None}})
+        await env.gone()
 
     env = environment()
     env.run(scenario)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
@@ -52,7 +52,10 @@ from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
-_NAME_TAKEN_SECONDS = 1.0
+MAX_DELETED: Final = 100
+"""Maximum number of machines of a deleted pool that one reconcile deletes."""
+_DELETE_SECONDS: Final = 1.0
+_NAME_TAKEN_SECONDS: Final = 1.0
 
 
 class _Look(NamedTuple):
@@ -196,12 +199,12 @@ class MachinePoolMachinesController:
         if not machines:
             await patcher.remove_finalizer(self.kind.finalizer)
             return self._forget(key)
-        for machine in machines.machines.values():
-            await self._machines_client.delete_machine(patcher.obj, machine)
-        left = [name for name in machines.infra_machines if name not in machines.machines]
-        await self._machines_client.delete(patcher.obj, machines, left)
+        names = machines.names_to_delete()
+        # A pause must not have to wait until thousands of machines have been deleted.
+        await self._machines_client.delete(patcher.obj, machines, names[:MAX_DELETED])
         count = len(machines.infra_machines.keys() | machines.machines.keys())
-        waiting = Waiting("Deleting", f"machines left: {count}", None)
+        requeue_after = _DELETE_SECONDS if len(names) > MAX_DELETED else None
+        waiting = Waiting("Deleting", f"machines left: {count}", requeue_after)
         return await self._reporter.report_wait(patcher, waiting)
 
     def _forget(self, key: NamespacedName) -> Result:

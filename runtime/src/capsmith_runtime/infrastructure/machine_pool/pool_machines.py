@@ -46,6 +46,12 @@ class PoolMachines:
         objects = (*self.infra_machines.values(), *self.machines.values())
         return {metadata.uid(obj) for obj in objects if not metadata.is_deleting(obj)}
 
+    def names_to_delete(self) -> list[str]:
+        """Return the names of all machines whose deletion has not been requested."""
+        alone = [name for name in self.infra_machines if name not in self.machines]
+        objects = {**self.machines, **{name: self.infra_machines[name] for name in alone}}
+        return [name for name, obj in objects.items() if not metadata.is_deleting(obj)]
+
     @property
     def orphaned_machines(self) -> list[JSON]:
         """Return Machines without an infrastructure machine, which no other controller deletes.
