@@ -83,8 +83,10 @@ def has_no_infrastructure(obj: JSON) -> bool:
     return False
 
 
-def _find_ready_status(obj: JSON, may_work: bool) -> bool | None:
+def _find_ready_status(obj: JSON, may_work: bool, condition_type: str) -> bool | None:
     """Return the status of the Ready condition after a reconcile that ended without a state.
+
+    ``condition_type`` is the type of the condition that the object shows instead, if it does.
 
     Such a reconcile does not tell whether infrastructure that ``may_work`` does so. With False,
     health checks would replace working machines during an outage of the infrastructure's API. A
@@ -93,7 +95,7 @@ def _find_ready_status(obj: JSON, may_work: bool) -> bool | None:
     if metadata.is_deleting(obj) or not may_work:
         return False
     shown = metadata.items(obj, "status", "conditions")
-    before = conditions.find(shown, constants.READY_CONDITION)
+    before = conditions.find(shown, condition_type)
     return False if before is not None and before.get("status") == "False" else None
 
 
@@ -110,16 +112,19 @@ class StatusReporter:
         context: ControllerContext,
         has_failure_fields: Callable[[JSON], bool] = has_no_failure_fields,
         is_provisioned: Callable[[JSON], bool] = has_no_infrastructure,
+        shown_as: str = constants.READY_CONDITION,
     ) -> None:
         """Initialise for one kind.
 
         ``has_failure_fields`` returns whether core reads an object's terminal failures (v1beta1).
         ``is_provisioned`` returns whether an object's infrastructure exists, as far as is known.
+        ``shown_as`` is the type of the condition as which the kind's patcher writes Ready.
         """
         self._kind = kind
         self._context = context
         self._has_failure_fields = has_failure_fields
         self._is_provisioned = is_provisioned
+        self._shown_as = shown_as
         self._debounce = StatusDebounce(context.debounce_seconds)
 
     def forget(self, key: NamespacedName) -> None:
@@ -147,7 +152,7 @@ class StatusReporter:
         """
         message = limit_message(message)
         self._context.events.warn(patcher.obj, reason, message)
-        status = _find_ready_status(patcher.obj, self._may_work(patcher.obj))
+        status = self._find_ready_status(patcher.obj, self._may_work(patcher.obj))
         await patcher.write_conditions(ready(status, reason, message, "Error"), paused(""))
 
     async def report_retried_error(self, patcher: Patcher, reason: str, message: str) -> None:
@@ -209,11 +214,14 @@ class StatusReporter:
         # New partial results are not delayed: after a crash they could not be found again.
         if left > 0 and status == metadata.mapping(patcher.obj, "status"):
             return Result(left if requeue_after is None else min(left, requeue_after))
-        is_ready = _find_ready_status(patcher.obj, may_work)
+        is_ready = self._find_ready_status(patcher.obj, may_work)
         await patcher.write_status(
             status, (ready(is_ready, waiting.reason, waiting.message, "Info"), paused(""))
         )
         return Result(requeue_after)
+
+    def _find_ready_status(self, obj: JSON, may_work: bool) -> bool | None:
+        return _find_ready_status(obj, may_work, self._shown_as)
 
     def _may_work(self, obj: JSON) -> bool:
         # After `clusterctl move`, a machine's status is empty, but its provider id is in the spec.

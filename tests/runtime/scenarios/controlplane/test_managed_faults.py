@@ -180,6 +180,32 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
         assert env.says("Available", "True")
 
     @scenario
+    async def test_a_wait_of_an_initialised_control_plane_says_nothing_about_it(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Available is Unknown during a wait, unless the control plane was known not to work.
+
+        Proves: ST-06.
+        """
+        script = await scripted(env, answer())
+        await env.eventually("it is initialised", env.initialized)
+        script.answer = Waiting("Busy", "the service has no answer")
+        await env.look_again()
+        await env.eventually("it is unknown", lambda: env.says("Available", "Unknown", "Busy"))
+
+        script.answer = answer(ready=False, reason="Unreachable", message="no answer")
+        await env.look_again()
+        assert env.says("Available", "False", "Unreachable")
+        script.answer = Waiting("Busy", "the service has no answer")
+        await env.look_again()
+        await env.eventually("it waits", lambda: env.says("Available", "False", "Busy"))
+
+        script.answer = answer()
+        await env.look_again()
+        await env.eventually("it is available", lambda: env.says("Available", "True"))
+        assert env.initialized()
+
+    @scenario
     async def test_a_kubeconfig_of_users_is_kept(self, env: ManagedControlPlaneEnvironment) -> None:
         """Proves: SEC-01."""
         mine = base64.b64encode(EXEC.replace("exec:", "other:").encode()).decode()

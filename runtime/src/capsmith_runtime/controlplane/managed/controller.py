@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.control_plane import ControlPlaneFacts
+from capsmith_runtime.contract.control_plane import AVAILABLE, ControlPlaneFacts
 from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, read_endpoint
 from capsmith_runtime.contract.kubernetes_version import normalize
@@ -70,7 +70,13 @@ class ManagedControlPlaneController:
         self._shape = CONTROL_PLANE_SHAPES[context.contract]
         self._kubeconfigs = KubeconfigSecrets(store)
         self._now = now
-        self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
+        self._reporter = StatusReporter(
+            kind,
+            context,
+            has_failure_fields=lambda _: True,
+            is_provisioned=self._shape.is_initialized,
+            shown_as=AVAILABLE,
+        )
         self.credentials = ObjectCredentials(kind)
         """Credentials of the kind's objects; connected before the manager starts."""
         self._author = AuthorStep(
