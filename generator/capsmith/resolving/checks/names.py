@@ -6,6 +6,7 @@ import keyword
 import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from capsmith.output.clusterctl import Hosting, identify_hosting
@@ -13,7 +14,7 @@ from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SECTION_TYPES, SectionType
 from capsmith.safetext import DnsLabel, ImageName
 from capsmith.yamldoc.document import PathReporter
-from capsmith.yamldoc.quote import quote
+from capsmith.yamldoc.quote import quote, suggest
 
 _SYSTEM_NAMESPACES = """
     default kube-system kube-public kube-node-lease cert-manager capi-system
@@ -32,6 +33,12 @@ _OPEN_GROUPS = frozenset(
 """Groups in which core and the kubeadm control plane may access all kinds, so sections may use each
 other's groups (RB-01, RB-02)."""
 _TAKEN_PACKAGES = frozenset({"capsmith", "lightkube", "prometheus_client", "tests", "yaml"})
+
+
+_VERBS = """
+    get list watch create update patch delete deletecollection
+    approve attest bind escalate impersonate sign use
+"""
 
 
 def check_names(draft: Draft, top: PathReporter) -> None:
@@ -218,6 +225,7 @@ def _check_unused(draft: Draft, top: PathReporter) -> None:
 
 
 def _check_lists(draft: Draft, top: PathReporter) -> None:
+    _check_templates_are_released(draft, top)
     check_repeats(draft.spec.flavors or (), top.at("flavors"))
     check_repeats(draft.spec.cluster_classes or (), top.at("clusterClasses"))
     for key, requirements in (
@@ -235,7 +243,21 @@ def _check_lists(draft: Draft, top: PathReporter) -> None:
     for index, rule in enumerate(draft.spec.rbac or ()):
         for part, values in (("apiGroups", rule.api_groups), ("verbs", rule.verbs)):
             _check_wildcard(values, top.at("rbac", index, part))
+        _check_verbs(rule.verbs, top.at("rbac", index, "verbs"))
         _check_wildcard(rule.resources, top.at("rbac", index, "resources"))
+
+
+def _check_templates_are_released(draft: Draft, top: PathReporter) -> None:
+    """Warn of names of templates and classes that are not generated: clusterctl requests none."""
+    if any(section.section == "infrastructure" for section in draft.sections):
+        return
+    for key, what, names in (
+        ("flavors", "cluster templates", draft.spec.flavors),
+        ("clusterClasses", "ClusterClasses", draft.spec.cluster_classes),
+    ):
+        if names:
+            message = f"only a provider with the section `infrastructure` releases {what}"
+            top.add_warning_at_key("templates-unused", message, "Remove it.", key)
 
 
 def _check_requirements(requirements: Sequence[str], reporter: PathReporter) -> None:
@@ -264,6 +286,15 @@ def _check_wildcard(values: Sequence[str], reporter: PathReporter) -> None:
         reporter.add_warning(
             "rbac-wildcard", message, "List what the code uses.", values.index("*")
         )
+
+
+def _check_verbs(verbs: Sequence[str], reporter: PathReporter) -> None:
+    """Warn of verbs that look like misspelt ones; API servers may have verbs of their own."""
+    known = _VERBS.split()
+    for index, verb in enumerate(verbs):
+        if verb != "*" and verb not in known and get_close_matches(verb, known, n=1):
+            message = f"no request of an API server has the verb {quote(verb)}"
+            reporter.add_warning("rbac-verb", message, suggest(verb, known), index)
 
 
 def check_repeats(names: Sequence[str], reporter: PathReporter) -> None:
