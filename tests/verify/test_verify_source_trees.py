@@ -216,6 +216,31 @@ def test_without_a_release_all_objects_are_judged(
     assert "CoralExtra" in output
 
 
+def test_sources_that_a_components_file_hides_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    folder = tmp_path / "config"
+    write(folder, {"resources": ["machines.yaml"]})
+    (folder / "machines.yaml").write_text(yaml.safe_dump(crd("CoralMachine")))
+    assert left_out(str(tmp_path)) == []
+    stale = tmp_path / "infrastructure-components.yaml"
+    stale.write_text(yaml.safe_dump(crd("CoralMachine")))
+    (note,) = left_out(str(tmp_path))
+    assert note == (
+        f"{tmp_path}: 2 files in the source tree: remove {stale} to verify the sources instead"
+    )
+    assert left_out(str(folder)) == left_out(str(stale)) == []
+    (folder / "kustomization.yaml").unlink()
+    assert left_out(str(tmp_path)) == []
+
+
+def test_the_file_of_a_kind_called_components_is_a_source(tmp_path: Path) -> None:
+    for name in ("Components", "CoralComponents"):
+        (tmp_path / f"{GROUP}_{name.lower()}.yaml").write_text(yaml.safe_dump(crd(name)))
+    assert "CC-20" not in [each["id"] for each in violations(str(tmp_path), "--advice")]
+
+
 def test_kustomizations_beside_the_release_may_need_kustomize(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ from capsmith.judge.release.settings import (
 )
 from capsmith.judge.release.targets import Core, list_targets
 from capsmith.judge.release.verdict import verify, verify_migration, verify_upgrade
-from capsmith.manifests.kustomize import Kustomizations
+from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, Kustomizations
 from capsmith.manifests.parse import Manifest, parse_manifests
 from capsmith.workspace.files import replace_file
 from capsmith.workspace.hold import convert_disk_errors
@@ -224,8 +224,15 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:
         notes.append(_note(folder, count, "folders called templates of Helm charts"))
         kept = plain
     assets = [path for path in kept if is_release_asset(str(path))]
-    has_components = any("components" in path.name for path in assets)
-    return assets if has_components else kept, notes
+    components = [path for path in assets if "components" in path.name]
+    if not components:
+        return kept, notes
+    sources = set(kept) - set(assets)
+    # Beside a release are other files at times; only sources may be what the user wants to verify.
+    if any(path.name in KUSTOMIZATION_FILES for path in sources):
+        places = f"the source tree: remove {components[0]} to verify the sources instead"
+        notes.append(_note(folder, len(sources), places))
+    return assets, notes
 
 
 def _above_templates(path: Path) -> Iterator[Path]:

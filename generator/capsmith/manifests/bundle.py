@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from capsmith.manifests.parse import Manifest
 
 _ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
 """Folders whose objects are not installed."""
+_CRD_FILE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+_[a-z0-9]+\.yaml")
 
 _POOL = "InfraMachinePool"
 _MACHINE = "Machine"
@@ -41,7 +43,9 @@ def classify_manifest(manifest: Manifest) -> Artefact:
     """
     name = manifest.base_name
     # Names come first, because the kinds of objects do not distinguish templates from components.
-    if name.endswith("components.yaml") or "-components-" in name:
+    is_components = name.endswith("components.yaml") or "-components-" in name
+    # A kind may be called Components: controller-gen names the file of its CRD group_plural.yaml.
+    if is_components and not _CRD_FILE.fullmatch(name):
         return Artefact.COMPONENTS
     if name == "metadata.yaml" or (
         manifest.kind == "Metadata" and manifest.api_group == "clusterctl.cluster.x-k8s.io"

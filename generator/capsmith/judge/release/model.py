@@ -211,8 +211,8 @@ class Verdict:
     not_judged: tuple[str, ...] = ()
     """Releases of the provider that no targeted release of core can install, with the reasons."""
     left_out: tuple[str, ...] = ()
-    """Parts of a source tree that were not checked, with the reasons: test folders, and
-    kustomizations other than the release's that could not be built.
+    """Parts of a source tree that were not checked, with the reasons: test folders, kustomizations
+    other than the release's that could not be built, and sources beside a components file.
     """
     releases: tuple[str, ...] = ()
     """Sorted folders of the checked releases. Each has a components file. Empty for an upgrade."""
