@@ -184,7 +184,7 @@ def at(data: Any, *path: str) -> Any:
 
 
 def _documents(text: str) -> Iterator[tuple[int, Any]]:
-    _refuse_depth(text)
+    refuse_depth(text)
     # Without aliases, a document has at most one node per character.
     may_expand = len(text) >= MAX_NODES or _ALIAS.search(text) is not None
     loader = _Loader(text)
@@ -223,7 +223,7 @@ def _may_be_deep(text: str) -> bool:
     return text.count("[") + text.count("{") > MAX_DEPTH // 2 or bool(_STRUCTURE.search(text))
 
 
-def _refuse_depth(text: str) -> None:
+def refuse_depth(text: str) -> None:
     """Raise ValueError if a document is nested too deeply for the composer."""
     if not _may_be_deep(text):
         return

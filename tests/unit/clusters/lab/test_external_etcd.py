@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,3 +77,9 @@ def test_a_template_that_is_not_yaml_stays(pki: Pki) -> None:
     folder = expected_folder("acme") / "templates"
     text = "kind: ${KIND:-[}\n]: {\n"
     assert EtcdTemplates(folder, ETCD, pki).change(TEMPLATE, text) == text
+
+
+def test_a_template_that_is_nested_too_deeply_is_not_composed(pki: Pki, tmp_path: Path) -> None:
+    text = "kind: KubeadmControlPlane\nspec: " + "[" * 200_000 + "]" * 200_000
+    (tmp_path / TEMPLATE).write_text(text)
+    assert EtcdTemplates(tmp_path, ETCD, pki).change(TEMPLATE, text) == text

@@ -16,6 +16,7 @@ import yaml
 from capsmith.clusters.lab.objects import CLUSTER_NAME
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.pki import Pki
+from capsmith.manifests.parse import refuse_depth
 
 _FOLDER = "/etc/kubernetes/pki/external"
 _KIND = "KubeadmControlPlane"
@@ -67,13 +68,15 @@ class EtcdTemplates:
         """Return the new content of the file ``name`` in the release.
 
         The lab's etcd is added to a template.  Other files are returned unchanged, as are templates
-        that are valid YAML only after clusterctl has replaced their variables.
+        that are nested too deeply, or valid YAML only after clusterctl has replaced their
+        variables.
         """
         if not self._is_needed or not name.startswith(_TEMPLATES):
             return text
         try:
+            refuse_depth(text)
             composed = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):
             return text
         nodes = [each for each in composed if isinstance(each, yaml.MappingNode)]
         for node in nodes:
