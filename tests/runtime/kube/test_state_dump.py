@@ -123,7 +123,7 @@ def test_memory_is_shown_by_line_if_allocations_are_traced() -> None:
 
 
 PROGRAM = """
-import asyncio, sys, threading
+import asyncio, os, sys, threading
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.state_dump import dump_on_signal
 
@@ -195,9 +195,48 @@ def test_signals_do_not_end_a_process_whose_threads_run() -> None:
             read_until(started.stderr, "end of dump")
 
 
-def test_a_blocked_event_loop_shows_its_stack() -> None:
-    with process("threading.Event().wait()") as started:
-        started.send_signal(signal.SIGUSR1)
-        lines = read_until(started.stderr, "in main")
+BUSY_LOOP = """
+    class Freed:
+        def __del__(self):
+            pass
 
-    assert any("most recent call first" in line for line in lines)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    while True:
+        for _ in range(20):
+            sorted(range(20), key=lambda number: [Freed() for _ in range(5)] and -number)
+        print(flush=True)
+"""
+
+
+def test_signals_do_not_end_a_process_whose_event_loop_is_busy() -> None:
+    """The stack of its own thread changes as well while the handler of a signal runs."""
+    with process(BUSY_LOOP.strip()) as started:
+        assert started.stdout
+        for _ in range(1000):
+            started.send_signal(signal.SIGUSR1)
+            assert started.stdout.readline(), "the process has ended"
+
+
+BLOCKED = """
+    event = threading.Event()
+
+    def hold():
+        print("holding", flush=True)
+        event.wait()
+
+    threading.Thread(target=hold, name="hook-create").start()
+    event.wait()
+"""
+
+
+def test_a_blocked_event_loop_shows_the_stacks_of_all_threads() -> None:
+    with process(BLOCKED.strip()) as started:
+        assert started.stdout
+        assert started.stdout.readline() == "holding\n"
+        started.send_signal(signal.SIGUSR1)
+        read_until(started.stderr, "SIGUSR1")
+        lines = [read_until(started.stderr, ":")[0] for _ in range(2)]
+
+    found = {line.split(":")[0].strip(): line for line in lines}
+    assert "__main__.main:" in found["MainThread"]
+    assert "__main__.main.<locals>.hold:" in found["hook-create"]

@@ -7,8 +7,9 @@ secret.
 from __future__ import annotations
 
 import asyncio
-import faulthandler
+import contextlib
 import gc
+import os
 import resource
 import signal
 import sys
@@ -97,8 +98,8 @@ async def describe_process() -> str:
 def dump_on_signal(loop: asyncio.AbstractEventLoop) -> None:
     """Log the state of the process whenever it receives SIGUSR1.
 
-    The stack of the main thread, which runs the event loop, is also written to standard error
-    immediately, even if the event loop is blocked and logs nothing.
+    The stacks of all threads are also written to standard error immediately, even if the event loop
+    is blocked and logs nothing, unless it waits in C code that does not look for signals.
     """
     running = set[asyncio.Task[None]]()
 
@@ -109,10 +110,39 @@ def dump_on_signal(loop: asyncio.AbstractEventLoop) -> None:
 
     number = signal.Signals[SIGNAL]
     loop.add_signal_handler(number, start)
-    # Registered after the event loop's handler, which it calls: only C code runs while Python code
-    # does not return.  It may not read the stacks of other threads: they change while it reads
-    # them, which can end the process.
-    faulthandler.register(number, all_threads=False, chain=True)
+    # Replaces the handler of the event loop, which does nothing: C code tells the loop.  In Python,
+    # between two instructions: `faulthandler` reads stacks that are just being changed, even of its
+    # own thread, which can end the process.
+    signal.signal(number, _StackWriter(sys.stderr.fileno()))
+
+
+class _StackWriter:
+    """Handler of a signal that writes the stacks of all threads to a file."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._is_running = False
+        self._is_requested = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Write the stacks, once more if another signal interrupts this very function."""
+        self._is_requested = True
+        if self._is_running:
+            return
+        self._is_running = True
+        while self._is_requested:
+            self._is_requested = False
+            self._write()
+        self._is_running = False
+
+    def _write(self) -> None:
+        # An exception would be raised in whatever the main thread does.
+        with contextlib.suppress(Exception):
+            lines = (f"{SIGNAL}: the stacks of all threads", *describe_threads())
+            text = "".join(f"{line}\n" for line in lines).encode(errors="replace")
+            # Without the stream's buffer, which the signal may have interrupted.
+            while text:
+                text = text[os.write(self._file, text) :]
 
 
 async def log_process() -> None:
