@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.provider.model import GroupKind, Webhooks
+from capsmith.provider.naming import pluralise
 from capsmith.provider.sections import SectionType
 
 if TYPE_CHECKING:
@@ -131,3 +132,8 @@ class Draft(NamedTuple):
     def kinds_of(self, section: str) -> tuple[DraftKind, ...]:
         """Return the kinds described in a section."""
         return tuple(kind for kind in self.kinds if kind.section == section)
+
+    def find_plural(self, group: str, kind: str) -> str:
+        """Return the plural of any kind: the author's choice for own kinds, or the usual one."""
+        own = (each.plural for each in self.kinds if (each.group, each.name) == (group, kind))
+        return next(own, None) or pluralise(kind.lower())

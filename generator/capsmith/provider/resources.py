@@ -328,7 +328,7 @@ def _build_resource(kind: DraftKind, draft: Draft, versions: Versions) -> Resour
     )._replace(
         bootstrap=kind.bootstrap,
         instance_fields=convert_fields(find_instance_status(described)),
-        watches=convert_watches(described),
+        watches=convert_watches(described, draft),
         webhooks=kind.webhooks,
         object_validations=tuple(map(convert_rule, described.object_validations or ())),
         name_schema=convert_name_limits(described.object_name) if described.object_name else None,
@@ -437,14 +437,14 @@ def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:
     return tuple(DnsLabel(name) for name in names)
 
 
-def convert_watches(described: KindSpec) -> tuple[Watch, ...]:
+def convert_watches(described: KindSpec, draft: Draft) -> tuple[Watch, ...]:
     """Convert the watches that a kind declares, keeping the author's order."""
     return tuple(
         Watch(
-            group=each.api_version.rpartition("/")[0],
+            group=(group := each.api_version.rpartition("/")[0]),
             version=VersionName(each.api_version.rpartition("/")[2]),
             kind=KindName(each.kind),
-            plural=DnsLabel(each.resource or pluralise(each.kind.lower())),
+            plural=DnsLabel(each.resource or draft.find_plural(group, each.kind)),
             namespaced=each.scope != "Cluster",
             path=tuple(each.path.split(".")) if each.path else (),
             label=each.label or "",

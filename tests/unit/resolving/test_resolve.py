@@ -201,3 +201,18 @@ def test_what_has_no_finding_can_be_built(data: dict[str, Any]) -> None:
         assert len(each.finalizer.rpartition("/")[2]) <= 63
         attributes = [field.attribute for field in each.spec_fields]
         assert len(set(attributes)) == len(attributes)
+
+
+def test_a_watched_kind_of_the_provider_has_its_own_plural() -> None:
+    watch = {"kind": "AcmeQuota", "by": "ownerReference"}
+    groups = ("infrastructure.cluster.x-k8s.io/v1alpha1", "example.com/v1")
+    machine = {
+        "implements": "InfraMachine",
+        "watches": [{**watch, "apiVersion": each} for each in groups],
+    }
+    kinds = {**BASE["infrastructure"], "AcmeMachine": machine}
+    made = provider(
+        infrastructure={**kinds, "AcmeQuota": {"implements": "Resource", "plural": "acmequotae"}}
+    )
+    watches = resource(made, "AcmeMachine").watches
+    assert [str(watch.plural) for watch in watches] == ["acmequotae", "acmequotas"]

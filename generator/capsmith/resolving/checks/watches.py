@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.provider.draft import Draft, DraftKind
-from capsmith.provider.naming import pluralise
 from capsmith.provider_yaml.field_schemas import convert_field
 from capsmith.safetext import DnsLabel
 from capsmith.yamldoc.document import PathReporter
@@ -40,24 +39,26 @@ def check_watches(kind: DraftKind, draft: Draft, reporter: PathReporter) -> None
             message = f"changes of {quote(kind.name)} already trigger its reconcile"
             here.add_error("watch-own-kind", message, "Remove this watch.", "kind")
         # All watches of a kind share one informer, so they must agree on plural and scope.
-        _check_plural(watch, plurals.setdefault((group, watch.kind), _names(watch)), here)
+        names = (watch.resource or draft.find_plural(group, watch.kind), watch.scope)
+        _check_plural(watch, names, plurals.setdefault((group, watch.kind), names), here)
         _check_by(watch, here)
         _check_scope(watch, kind, here)
         if watch.by == "field" and watch.path:
             _check_path(watch.path, kind, here)
 
 
-def _names(watch: WatchSpec) -> tuple[str, str | None]:
-    return watch.resource or pluralise(watch.kind.lower()), watch.scope
-
-
-def _check_plural(watch: WatchSpec, first: tuple[str, str | None], here: PathReporter) -> None:
-    if len(_names(watch)[0]) > DnsLabel.limit:
+def _check_plural(
+    watch: WatchSpec,
+    names: tuple[str, str | None],
+    first: tuple[str, str | None],
+    here: PathReporter,
+) -> None:
+    if len(names[0]) > DnsLabel.limit:
         message = f"the plural of {quote(watch.kind)} would have more than {DnsLabel.limit}"
         here.add_error(
             "watch-plural", f"{message} characters", "Set it explicitly: `resource: …`.", "kind"
         )
-    elif _names(watch) != first:
+    elif names != first:
         message = f"{quote(watch.kind)} has a different `resource` or `scope` above"
         here.add_error("watch-plural", message, "Use the same values in each watch of the kind.")
 
