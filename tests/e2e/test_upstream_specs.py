@@ -46,8 +46,9 @@ def test_specs_run_as_the_readme_says(tools: Toolbox, tmp_path: Path) -> None:
     scripts = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     capsmith = (sys.executable, "-m", "capsmith")
     # One for each thing that a lab simulates: machines, Pods, and machines without their objects;
-    # and those whose runtime extension is the process of the tests.
-    words = ("Scaling", "Draining", "Adopting", "runtime.extension")
+    # those whose runtime extension is the process of the tests; and one that renames the Cluster of
+    # a template, but not its Secrets.
+    words = ("Scaling", "Draining", "Adopting", "runtime.extension", "several")
     focus = " ".join(f"--ginkgo.focus={each}" for each in words)
     _run(tmp_path, *capsmith, "new", "made", "--no-input", "name=acme", "e2e=yes")
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.clusters.lab.simulated.external_etcd import EtcdTemplates
+from capsmith.clusters.lab.simulated.external_etcd import EtcdTemplates, publish_etcd_secrets
 from capsmith.clusters.processes.pki import Pki
 from tests.golden.expected import expected_folder
+from tests.unit.judge.running.memory import Memory, MemoryClient
 
 ETCD = "https://127.0.0.1:2379"
 TEMPLATE, CLASS = "cluster-template.yaml", "clusterclass-acme.yaml"
@@ -83,3 +84,49 @@ def test_a_template_that_is_nested_too_deeply_is_not_composed(pki: Pki, tmp_path
     text = "kind: KubeadmControlPlane\nspec: " + "[" * 200_000 + "]" * 200_000
     (tmp_path / TEMPLATE).write_text(text)
     assert EtcdTemplates(tmp_path, ETCD, pki).change(TEMPLATE, text) == text
+
+
+class ManagementClient(MemoryClient):
+    """A client of a management cluster with the control plane provider of kubeadm."""
+
+    def preferred_version(self, group: str) -> str:
+        return f"{group}/v1beta2"
+
+
+def create_cluster(client: MemoryClient, kind: str, etcd: dict[str, Any]) -> dict[str, Any]:
+    """Return a Cluster, whose control plane is created."""
+    metadata = {"name": "renamed", "namespace": "ns", "uid": "u"}
+    client.create(
+        {
+            "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
+            "kind": kind,
+            "metadata": metadata,
+            "spec": {"kubeadmConfigSpec": {"clusterConfiguration": {"etcd": etcd}}},
+        }
+    )
+    return {"metadata": metadata, "spec": {"controlPlaneRef": {"kind": kind, "name": "renamed"}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "etcd", "purposes"),
+    [
+        ("KubeadmControlPlane", {"external": {"endpoints": [ETCD]}}, PURPOSES),
+        ("KubeadmControlPlane", {}, ()),
+        ("AcmeControlPlane", {"external": {"endpoints": [ETCD]}}, ()),
+    ],
+)
+def test_a_renamed_cluster_gets_the_secrets(
+    kind: str, etcd: dict[str, Any], purposes: tuple[str, ...], pki: Pki
+) -> None:
+    """Cluster API's ScaleSpec takes the Cluster from a template, and renames nothing else."""
+    client = ManagementClient(Memory())
+    cluster = create_cluster(client, kind, etcd)
+    metadata = {"name": "renamed-etcd", "namespace": "ns"}
+    client.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {}})
+
+    publish_etcd_secrets(client, pki, cluster)
+    publish_etcd_secrets(client, pki, cluster)
+
+    found = {each["metadata"]["name"]: each["data"] for each in client.list("v1", "Secret", "ns")}
+    assert set(found) == {"renamed-etcd", *(f"renamed-{each}" for each in purposes)}
+    assert found["renamed-etcd"] == {}, "what a user has created stays"

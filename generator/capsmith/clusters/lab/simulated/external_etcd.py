@@ -14,11 +14,12 @@ from typing import Any
 import yaml
 
 from capsmith.clusters.lab.objects import CLUSTER_NAME
-from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.pki import Pki
 from capsmith.manifests.parse import refuse_depth
 
 _FOLDER = "/etc/kubernetes/pki/external"
+_GROUP = "controlplane.cluster.x-k8s.io"
 _KIND = "KubeadmControlPlane"
 _PATHS = {
     _KIND: ("spec", "kubeadmConfigSpec", "clusterConfiguration"),
@@ -45,6 +46,30 @@ def add_external_etcd(
         configuration = spec.setdefault("clusterConfiguration", {})
         configuration["etcd"] = _configuration(etcd)
     return [*documents, *_secrets(pki, namespace, cluster)]
+
+
+def publish_etcd_secrets(client: KubeClient, pki: Pki, cluster: JSON) -> bool:
+    """Create the Secrets for the lab's etcd that a Cluster of kubeadm lacks.
+
+    Templates have them, but a program may rename only the Cluster of a template.  Returns whether
+    there is nothing left to do, which is not known before the control plane exists.  Raises
+    ApiError if a request fails; the next tick retries.
+    """
+    name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
+    reference = cluster["spec"].get("controlPlaneRef") or {}
+    if reference.get("kind") != _KIND:
+        return False
+    version = client.preferred_version(_GROUP)
+    control_plane = client.find(version, _KIND, reference["name"], namespace)
+    if control_plane is None:
+        return False
+    configuration: Any = control_plane["spec"].get("kubeadmConfigSpec") or {}
+    for key in ("clusterConfiguration", "etcd", "external"):
+        configuration = configuration.get(key) or {}
+    for secret in _secrets(pki, namespace, name) if configuration else ():
+        if client.find("v1", "Secret", secret["metadata"]["name"], namespace) is None:
+            client.create(secret)
+    return True
 
 
 class EtcdTemplates:

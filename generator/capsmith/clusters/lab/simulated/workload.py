@@ -24,6 +24,7 @@ from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
+from capsmith.clusters.lab.simulated.external_etcd import publish_etcd_secrets
 from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet, Server
 from capsmith.clusters.lab.simulated.loop import note
 from capsmith.clusters.lab.simulated.pods import CONTROLLERS, SimulatedPods
@@ -225,6 +226,7 @@ class _Workload:
     is_paused: bool = False
     is_published: bool = False
     """Whether the cluster has its kubeconfig Secret."""
+    has_etcd_secrets: bool = False
 
     def update_pause(self, *, is_paused: bool) -> None:
         """Record whether the cluster is paused. After a pause, its kubeconfig is published again.
@@ -326,6 +328,9 @@ class SimulatedClusters:
             note(self._log, f"{workload.server.name} {how}, and restarts")
             workload.server.start()
         workload.update_pause(is_paused=bool(cluster["spec"].get("paused")))
+        # A move creates them at its target, before it ends the pause.
+        if not workload.is_paused and not workload.has_etcd_secrets:
+            workload.has_etcd_secrets = publish_etcd_secrets(self._client, self._pki, cluster)
         if has_control_plane(cluster):
             self._publish(workload, cluster)
         if workload.machines is None or workload.kubelet is None:
