@@ -52,6 +52,12 @@ class CallerLine:
             if wake is not None:
                 return caller, wake
 
+    def wake(self) -> None:
+        """Remove and wake the next two callers, if there are any, so that each tries again."""
+        # Two, because the object of one may be gone.
+        for _ in range(min(len(self), 2)):
+            self.pop()[1]()
+
     def _next(self) -> Hashable:
         # Turns count only while other callers wait too, so that a newcomer does not overtake the
         # deletions with a saved-up turn.
@@ -107,9 +113,7 @@ class NamespaceLines:
         line = self._lines.get(namespace)
         if line is None or self._is_crowded(namespace):
             return
-        # Two, because the object of one may be gone.
-        for _ in range(min(len(line), 2)):
-            line.pop()[1]()
+        line.wake()
         if not line:
             del self._lines[namespace]
 

@@ -222,9 +222,7 @@ class TenantCalls:
     def _wake(self) -> None:
         if self._line is None:
             return
-        # Each caller tries again.  Two for each ended call, because the object of one may be gone.
-        for _ in range(min(len(self._line), 2)):
-            self._line.pop()[1]()
+        self._line.wake()
         if not self._line:
             self._line = None
 
