@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from capsmith.commands.plan import Plan
+from capsmith.commands.preconditions import STATE_HINT
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import BASE_FOLDER
@@ -188,8 +189,8 @@ def _concluded(repository: Repository, done: bool, option: str, message: str) ->
             file=folder,
             hint="Run capsmith update to start one.",
         )
-    hint = "Use git, or run capsmith doctor, to see the state of the repository."
-    return Report((Finding("update-concluded", message, Location(folder), Severity.INFO, hint),))
+    concluded = Finding("update-concluded", message, Location(folder), Severity.INFO, STATE_HINT)
+    return Report((concluded,))
 
 
 def _edited(path: str) -> Finding:

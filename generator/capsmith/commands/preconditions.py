@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container
 from pathlib import Path
+from typing import Final
 
 from capsmith import __version__
 from capsmith.errors import Refused, UnreadableInput
@@ -17,6 +18,7 @@ from capsmith.workspace.journal import STATE_FOLDER
 from capsmith.workspace.repository import Repository
 
 _MOST_NAMED = 8
+STATE_HINT: Final = "Use git, or run capsmith doctor, to see the state of the repository."
 
 
 def read_lock(repository: Repository) -> Lock | None:
@@ -66,10 +68,9 @@ def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
     if not repository.complete_pending():
         return ()
     message = f"an earlier {what} was interrupted and has been completed"
-    hint = "Use git, or run capsmith doctor, to see the state of the repository."
     # The journal, which named the files, is removed by now.
     where = Location(str(repository.folder))
-    return (Finding("run-completed", message, where, Severity.INFO, hint),)
+    return (Finding("run-completed", message, where, Severity.INFO, STATE_HINT),)
 
 
 def refuse_unfinished(repository: Repository) -> None:
