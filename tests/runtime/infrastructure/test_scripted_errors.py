@@ -41,6 +41,22 @@ SOON = 0.05
 LIMITED = ReconcileError("RateLimited", "the cloud allows 10 requests", retry_after=20)
 
 
+def _refuse_statuses(env: InfrastructureEnvironment, seconds: int) -> list[str]:
+    """Have no capacity for the first two statuses of machines; return the list of those refused.
+
+    ``seconds`` is the delay that the API server requests.
+    """
+    refused: list[str] = []
+
+    def refuse(verb: str, of: str, body: JSON) -> None:
+        if of == env.machine_kind.resource.kind and "status" in body and len(refused) < 2:
+            refused.append(verb)
+            raise create_api_error(429, "TooManyRequests", "try again later", seconds)
+
+    env.api.fault = refuse
+    return refused
+
+
 class TestErrorsWithReason(ScriptedMachines):
     """What the Ready condition reports, and when the call is repeated."""
 
@@ -71,15 +87,8 @@ class TestErrorsWithReason(ScriptedMachines):
         self, env: InfrastructureEnvironment, normal: ScriptFactory
     ) -> None:
         """A status that it had no capacity for is sent again, without a call of the reconciler."""
-        refused: list[str] = []
-
-        def refuse(verb: str, of: str, body: JSON) -> None:
-            if of == env.machine_kind.resource.kind and "status" in body and len(refused) < 2:
-                refused.append(verb)
-                raise create_api_error(429, "TooManyRequests", "try again later", 1)
-
+        refused = _refuse_statuses(env, 1)
         script = normal(PROVISIONED)
-        env.api.fault = refuse
         key = await add_machine(env)
         await env.eventually("provisioned", lambda: env.has_machine(key))
         assert len(refused) == 2
@@ -90,15 +99,8 @@ class TestErrorsWithReason(ScriptedMachines):
         self, env: InfrastructureEnvironment, normal: ScriptFactory
     ) -> None:
         """No worker waits for minutes."""
-        refused: list[str] = []
-
-        def refuse(verb: str, of: str, body: JSON) -> None:
-            if of == env.machine_kind.resource.kind and "status" in body and len(refused) < 2:
-                refused.append(verb)
-                raise create_api_error(429, "TooManyRequests", "try again later", 60)
-
+        _refuse_statuses(env, 60)
         script = normal(PROVISIONED, PROVISIONED, PROVISIONED)
-        env.api.fault = refuse
         key = await add_machine(env)
         await env.eventually("provisioned", lambda: env.has_machine(key))
         assert len(script.calls) == 3
