@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import ssl
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -93,6 +95,28 @@ def test_a_certificate_of_clients_only_is_refused(tmp_path: Path) -> None:
     write_self_signed(tmp_path, datetime(2040, 1, 1), ExtendedKeyUsageOID.CLIENT_AUTH)
     with pytest.raises(ssl.SSLError, match="purpose"):
         read(tmp_path)
+
+
+def test_an_encrypted_key_is_refused_without_a_question(tmp_path: Path) -> None:
+    """OpenSSL reads a missing password from the terminal, or else from the standard input."""
+    write_self_signed(tmp_path, datetime(2040, 1, 1))
+    encrypted = serialization.BestAvailableEncryption(b"secret")
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    (tmp_path / "tls.key").write_bytes(KEY.private_bytes(pem, pkcs8, encrypted))
+    program = f"""
+from pathlib import Path
+from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
+from capsmith_runtime.kube.metrics import Metrics
+assert not Certificates(CertificateFiles(directory=Path({str(tmp_path)!r})), Metrics(), "x").refresh()
+"""
+    # The standard input stays open, and without a session of its own it would be the terminal.
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, start_new_session=True
+    ) as process:
+        try:
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
 
 
 def test_the_metric_is_that_of_the_certificate_that_is_served(tmp_path: Path) -> None:

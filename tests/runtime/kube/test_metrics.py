@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from prometheus_client import REGISTRY, Counter
+from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from capsmith_runtime.kube.metrics import Metrics
 
@@ -46,3 +48,30 @@ def test_the_release_that_runs_is_shown() -> None:
     metrics.show_build("cluster-api-provider-acme", "0.2.1", "0.2.0")
     labels = 'provider="cluster-api-provider-acme",runtime="0.2.0",version="0.2.1"'
     assert f"build_info{{{labels}}} 1.0" in metrics.render().decode()
+
+
+class CloudCollector(Collector):
+    """A collector of the author's that reads from a cloud."""
+
+    is_away = False
+
+    def collect(self) -> Iterator[Metric]:
+        """Return no metric, or raise if the cloud is away."""
+        if self.is_away:
+            raise OSError("no route to the cloud")
+        return iter(())
+
+
+def test_a_failing_collector_hides_no_metrics_of_the_runtime(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    collector = CloudCollector()
+    REGISTRY.register(collector)
+    collector.is_away = True
+    try:
+        text = Metrics().render().decode()
+    finally:
+        REGISTRY.unregister(collector)
+
+    assert "\nleader 0.0\n" in text
+    assert "no route to the cloud" in caplog.text

@@ -203,6 +203,25 @@ def test_busy_connections_do_not_make_room(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("error", [RuntimeError("no such key"), TimeoutError("no answer")])
+def test_a_handler_that_fails_is_an_internal_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    async def fail(message: Request) -> Response:
+        raise error
+
+    async def main() -> None:
+        async with asyncio.timeout(120), serving(tmp_path, fail) as running:
+            reader, writer = await running.open()
+            for _ in range(2):
+                writer.write(request("/"))
+                assert (await reply(reader)).status == 500
+            writer.close()
+
+    asyncio.run(main())
+    assert str(error) in caplog.text
+
+
 def test_requests_in_progress_are_answered_on_close(tmp_path: Path) -> None:
     works = asyncio.Event()
 

@@ -29,7 +29,7 @@ from typing import Final
 
 import h11
 
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger
 
 _CHUNK: Final = 64 * 1024
 
@@ -211,7 +211,7 @@ class Connection:
             method = head.method.decode("ascii")
             authorization = dict(head.headers).get(b"authorization", b"").decode("latin-1")
             self.state = ConnectionState.HANDLING
-            response = await self._handler(
+            response = await self._call_handler(
                 Request(method, path, bytes(body), self.peer, authorization)
             )
         except RequestRejectedError as error:
@@ -227,6 +227,16 @@ class Connection:
         self.state = ConnectionState.WRITING
         await self._send(response)
         return bool(self._http.our_state is h11.DONE and self._http.their_state is h11.DONE)
+
+    async def _call_handler(self, request: Request) -> Response:
+        # Not an end of the connection: that would look like a fault of the network, and a time-out
+        # of the handler's own would leave no trace, as one of a slow client does.
+        try:
+            return await self._handler(request)
+        except Exception as error:
+            failure = describe_error(error)
+            _log.error("request failed", path=request.path, error=failure, exc_info=error)
+            return text_response(HTTPStatus.INTERNAL_SERVER_ERROR)
 
     async def _read_body(self, head: h11.Request, body: bytearray) -> None:
         # h11 has already checked that the header is a number.

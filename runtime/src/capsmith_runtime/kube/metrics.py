@@ -26,7 +26,9 @@ from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.log import describe_error, get_logger
 
+_log = get_logger("metrics")
 _LATENCY = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _QUEUE_LATENCY = tuple(10.0**exponent for exponent in range(-8, 4))
 """Buckets of controller-runtime's work queue histograms, in seconds."""
@@ -222,10 +224,20 @@ class Metrics:
         )
 
     def render(self) -> bytes:
-        """Return the metrics of the runtime and the author in Prometheus text format."""
+        """Return the metrics of the runtime and the author in Prometheus text format.
+
+        If a collector of the author raises an error, it is logged, and the author's metrics are
+        left out.
+        """
         authors = CollectorRegistry(auto_describe=False)
         authors.register(_OtherMetrics({each.name for each in self._registry.collect()}))
-        return generate_latest(self._registry) + generate_latest(authors)
+        runtime = generate_latest(self._registry)
+        try:
+            return runtime + generate_latest(authors)
+        except Exception as error:
+            # Alerts on the runtime's metrics have to work all the same.
+            _log.error("collector failed", error=describe_error(error), exc_info=error)
+            return runtime
 
     def _counter(self, name: str, description: str, *labels: str) -> Counter:
         return Counter(name, description, labels, registry=self._registry)
