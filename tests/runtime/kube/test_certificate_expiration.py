@@ -107,7 +107,8 @@ def test_an_encrypted_key_is_refused_without_a_question(tmp_path: Path) -> None:
 from pathlib import Path
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.metrics import Metrics
-assert not Certificates(CertificateFiles(directory=Path({str(tmp_path)!r})), Metrics(), "x").refresh()
+files = CertificateFiles(directory=Path({str(tmp_path)!r}))
+assert not Certificates(files, Metrics(), "x").refresh()
 """
     # The standard input stays open, and without a session of its own it would be the terminal.
     with subprocess.Popen(

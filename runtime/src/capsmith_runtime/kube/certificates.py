@@ -18,6 +18,8 @@ _NO_CHECK_TIME: Final = ssl.VerifyFlags(0x200000)
 
 With this flag, even expired certificates can be read.
 """
+_NO_PASSWORD: Final = ""
+"""Password of keys; without one, OpenSSL prompts for that of an encrypted key, and waits."""
 
 _ROUNDS: Final = 10
 """Maximum number of handshake rounds, of which three are needed.
@@ -36,7 +38,7 @@ def read_expiration(certificate: Path, key: Path) -> float:
     certificate and key for any other reason.
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(certificate, key)
+    server.load_cert_chain(certificate, key, _NO_PASSWORD)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(certificate)
     # Only the fields of the file matter here: the certificate is its own trust anchor, whatever
@@ -164,7 +166,8 @@ class Certificates:
         self._tls.apply(context)
         context.set_alpn_protocols(["http/1.1"])
         directory = self._files.directory
-        context.load_cert_chain(directory / self._files.certificate, directory / self._files.key)
+        certificate, key = directory / self._files.certificate, directory / self._files.key
+        context.load_cert_chain(certificate, key, _NO_PASSWORD)
         if self._files.client_authority:
             context.load_verify_locations(directory / self._files.client_authority)
             context.verify_mode = ssl.CERT_REQUIRED
