@@ -99,8 +99,10 @@ class Infrastructure:
     def start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let connections use the test driver, and delete what it has."""
         monkeypatch.setattr(libvirt, "open", lambda _uri: _OPEN(DRIVER))
-        # The test driver has no streams.
+        # The test driver has no streams, resizes nothing, and copies within a pool only.
         monkeypatch.setattr(storage, "upload", self._upload)
+        monkeypatch.setattr(storage, "check_complete", lambda _volume: None)
+        monkeypatch.setattr(libvirt.virStoragePool, "createXMLFrom", _create)
         self.simulate(Faults())
         with _INJECTOR.observing():
             self._clear()
@@ -166,6 +168,12 @@ class Infrastructure:
                 volume.delete()
             pool.destroy()
             pool.undefine()
+
+
+def _create(
+    pool: libvirt.virStoragePool, description: str, _image: libvirt.virStorageVol
+) -> libvirt.virStorageVol:
+    return pool.createXML(description)
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from capsmith_runtime.infrastructure import (
@@ -65,6 +66,15 @@ def test_the_second_address_is_the_endpoint_and_no_lease(hosts: Infrastructure) 
     (network,) = hosts.host.listAllNetworks()
     assert 'address="10.20.0.1"' in network.XMLDesc().replace("'", '"')
     assert 'start="10.20.0.10"' in network.XMLDesc().replace("'", '"')
+
+
+def test_machines_have_a_network_as_soon_as_they_are_connected(hosts: Infrastructure) -> None:
+    _reconcile(_cluster())
+
+    (network,) = hosts.host.listAllNetworks()
+    bridge = ElementTree.fromstring(network.XMLDesc()).find("bridge")
+    assert bridge is not None
+    assert bridge.get("stp") == "off"
 
 
 def test_an_endpoint_of_the_user_is_used(hosts: Infrastructure) -> None:

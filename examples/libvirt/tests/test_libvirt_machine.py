@@ -37,6 +37,9 @@ from .infrastructure import IMAGE, Infrastructure, failure, open_session
 
 CLUSTER: dict[str, Any] = {}
 MACHINE = {"image": IMAGE, "domainType": "qemu"}
+CONTAINER = {"domainType": "lxc", "init": "/sbin/first", "memoryMiB": 700}
+LONGEST_LOOP = 63
+"""Characters of a path that libvirt can mount as a loop device."""
 USER_DATA = b"#cloud-config\n{}"
 
 
@@ -136,6 +139,47 @@ def test_cloud_init_gets_the_bootstrap_data(hosts: Infrastructure, view: InfraCl
     meta_data = json.loads(found["meta-data"])
     assert meta_data["provider_id"] == state.provider_id
     assert meta_data["local-hostname"] == state.addresses[0].address
+
+
+def test_a_container_has_a_copy_of_its_image(hosts: Infrastructure, view: InfraClusterView) -> None:
+    state = _reconcile(_machine(view, spec=CONTAINER, bootstrap=USER_DATA))
+
+    root = _xml(hosts)
+    assert root.get("type") == "lxc"
+    assert root.findtext("os/init") == "/sbin/first"
+    assert root.findtext("memory") == str(700 * 1024)
+    pool = hosts.host.storagePoolLookupByName(view.short_id)
+    (copy,) = pool.listAllVolumes()
+    sources = [dict(each.attrib) for each in root.findall("devices/filesystem/source")]
+    assert sources[0] == {"file": copy.path()}
+    assert len(copy.path()) <= LONGEST_LOOP
+    assert {path.rpartition("/")[2] for path in hosts.contents} == {"user-data", "meta-data"}
+    assert {path.rpartition("/")[0] for path in hosts.contents} == {sources[1]["dir"]}
+    assert USER_DATA in hosts.contents.values()
+    assert state.status.console_log is None
+
+
+def test_a_container_does_not_start_with_half_a_copy(
+    hosts: Infrastructure, view: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_volume: libvirt.virStorageVol) -> None:
+        raise failure("the volume is still being allocated")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "check_complete", refuse)
+        with pytest.raises(ReconcileError, match="still being allocated"):
+            _reconcile(_machine(view, spec=CONTAINER))
+        assert hosts.servers() == []
+    assert _reconcile(_machine(view, spec=CONTAINER)).status.domain_state == "running"
+
+
+def test_nothing_is_left_of_a_container(hosts: Infrastructure, view: InfraClusterView) -> None:
+    _reconcile(_machine(view, spec=CONTAINER))
+
+    assert [_delete(view), _delete(view)] == [Deleted(), Deleted()]
+
+    assert (hosts.servers(), hosts.volumes()) == ([], [])
+    assert hosts.clusters() == [view.short_id]
 
 
 def test_other_bootstrap_data_are_a_terminal_error(

@@ -1,19 +1,24 @@
-"""The disk from which cloud-init takes bootstrap data: its data source NoCloud."""
+"""What cloud-init takes bootstrap data from: a disk or a folder for its data source NoCloud."""
 
 from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 
 from pycdlib import PyCdlib
 
 LABEL = "cidata"
+SEED_FOLDER = "/var/lib/cloud/seed/nocloud"
+"""Where a container has the files, which has no disks."""
 
 
-def seed_image(user_data: bytes, *, instance_id: str, hostname: str, provider_id: str) -> bytes:
-    """Return an ISO image.
+def seed_files(
+    user_data: bytes, *, instance_id: str, hostname: str, provider_id: str
+) -> dict[str, bytes]:
+    """Return the contents of the files by their names.
 
-    Bootstrap data can use what it says of the machine, such as ``ds.meta_data.provider_id``.
+    Bootstrap data can use what they say of the machine, such as ``ds.meta_data.provider_id``.
     """
     meta_data = {
         "instance-id": instance_id,
@@ -21,7 +26,11 @@ def seed_image(user_data: bytes, *, instance_id: str, hostname: str, provider_id
         "provider_id": provider_id,
     }
     # JSON is YAML.
-    files = {"meta-data": json.dumps(meta_data).encode(), "user-data": user_data}
+    return {"meta-data": json.dumps(meta_data).encode(), "user-data": user_data}
+
+
+def seed_image(files: Mapping[str, bytes]) -> bytes:
+    """Return an ISO image with the files."""
     image, written = PyCdlib(), io.BytesIO()
     image.new(interchange_level=3, joliet=3, rock_ridge="1.09", vol_ident=LABEL)
     for name, content in files.items():

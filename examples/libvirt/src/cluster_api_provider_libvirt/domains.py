@@ -1,4 +1,7 @@
-"""Domains of machines, found again by UUIDs that their external ids decide."""
+"""Domains of machines, found again by UUIDs that their external ids decide.
+
+A domain is a virtual machine or a system container, which libvirt treats alike once it is defined.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,13 @@ from capsmith_runtime.infrastructure import Address
 import libvirt
 
 from ._generated.api.libvirt_machine import LibvirtMachineSpec
+from .cloud_init import SEED_FOLDER
 from .connections import ignored_errors
 from .xml import element, text_of
 
 _NAMESPACE: Final = uuid.UUID("5c1c9e0e-5d9b-4f0b-9a52-5b8a1b0c2f77")
+CONTAINER: Final = "lxc"
+_CONTAINER_OS: Final = "exe"
 _UNDEFINE: Final = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
 )
@@ -31,7 +37,11 @@ _STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a domain is made of besides processors and memory."""
+    """What a domain is made of besides processors and memory.
+
+    ``disk`` is the path of a disk, or of a container's root file system; ``seed`` that of
+    cloud-init's disk, or of its folder; a container uses no ``console``.
+    """
 
     uuid: str
     name: str
@@ -72,7 +82,8 @@ def delete_domain(domain: libvirt.virDomain) -> None:
     with ignored_errors(libvirt.VIR_ERR_OPERATION_INVALID):
         if domain.isActive():
             domain.destroy()
-    domain.undefineFlags(_UNDEFINE)
+    # A container has neither snapshots nor a saved state, and its driver refuses to hear of them.
+    domain.undefineFlags(0 if domain.OSType() == _CONTAINER_OS else _UNDEFINE)
 
 
 def state_of(domain: libvirt.virDomain) -> str:
@@ -97,14 +108,50 @@ def addresses_of(domain: libvirt.virDomain, *, has_leases: bool) -> list[Address
 
 
 def domain_xml(spec: LibvirtMachineSpec, parts: Parts) -> str:
-    """Return a domain with a disk, cloud-init's disk, an interface and a console."""
-    root = element(
+    """Return a virtual machine or a container, as the type in ``spec`` says."""
+    is_container = spec.domain_type == CONTAINER
+    return text_of(_container(spec, parts) if is_container else _virtual_machine(spec, parts))
+
+
+def _container(spec: LibvirtMachineSpec, parts: Parts) -> Element:
+    """Return a container with a root file system, cloud-init's folder and an interface."""
+    kind = element("type", text=_CONTAINER_OS)
+    return element(
         "domain",
-        element("uuid", text=parts.uuid),
-        element("name", text=parts.name),
-        element("title", text=parts.title),
-        element("memory", text=str(spec.memory_mib), unit="MiB"),
-        element("vcpu", text=str(spec.cpus)),
+        *_identity(spec, parts),
+        element("os", kind, element("init", text=spec.init)),
+        # containerd and the kubelet inside mount file systems and create devices.
+        element("features", element("capabilities", policy="allow")),
+        element("on_poweroff", text="destroy"),
+        element("on_reboot", text="restart"),
+        element(
+            "devices",
+            element(
+                "filesystem",
+                element("driver", type="loop", format="raw"),
+                element("source", file=parts.disk),
+                element("target", dir="/"),
+                type="file",
+            ),
+            element(
+                "filesystem",
+                element("source", dir=parts.seed),
+                element("target", dir=SEED_FOLDER),
+                element("readonly"),
+                type="mount",
+            ),
+            element("interface", element("source", network=parts.network), type="network"),
+            element("console", type="pty"),
+        ),
+        type=CONTAINER,
+    )
+
+
+def _virtual_machine(spec: LibvirtMachineSpec, parts: Parts) -> Element:
+    """Return a machine with a disk, cloud-init's disk, an interface and a console."""
+    return element(
+        "domain",
+        *_identity(spec, parts),
         _boot(spec),
         element("features", element("acpi"), element("apic")),
         # The emulator's default lacks x86-64-v2, without which some distributions do not start.
@@ -133,7 +180,16 @@ def domain_xml(spec: LibvirtMachineSpec, parts: Parts) -> str:
         ),
         type=spec.domain_type,
     )
-    return text_of(root)
+
+
+def _identity(spec: LibvirtMachineSpec, parts: Parts) -> list[Element]:
+    return [
+        element("uuid", text=parts.uuid),
+        element("name", text=parts.name),
+        element("title", text=parts.title),
+        element("memory", text=str(spec.memory_mib), unit="MiB"),
+        element("vcpu", text=str(spec.cpus)),
+    ]
 
 
 def _boot(spec: LibvirtMachineSpec) -> Element:

@@ -69,6 +69,8 @@ def _network_xml(name: str, plan: AddressPlan) -> str:
         "network",
         element("name", text=name),
         element("forward", mode="nat"),
+        # By default a machine's first packets are lost: only machines are connected, so no loops.
+        element("bridge", stp="off"),
         element("ip", addresses, address=gateway, netmask=mask),
     )
     return text_of(root)

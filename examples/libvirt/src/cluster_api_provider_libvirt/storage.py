@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
 import libvirt
 
 from .connections import ignored_errors
 from .xml import element, text_of
 
 GIB = 1024**3
+_NAME_DIGITS = 12
+
+
+def name_briefly(id: str) -> str:
+    """Return the part of an id that names a folder, or a file that is mounted.
+
+    libvirt mounts no file whose path has more than 63 characters.
+    """
+    return id[:_NAME_DIGITS]
 
 
 def find_pool(host: libvirt.virConnect, name: str) -> libvirt.virStoragePool | None:
@@ -19,9 +26,8 @@ def find_pool(host: libvirt.virConnect, name: str) -> libvirt.virStoragePool | N
     return None
 
 
-def ensure_pool(host: libvirt.virConnect, name: str, folder: str) -> None:
-    """Create and start a storage pool in a folder below `folder`, unless it is active."""
-    path = str(PurePosixPath(folder) / name)
+def ensure_pool(host: libvirt.virConnect, name: str, path: str) -> None:
+    """Create and start a storage pool in the folder at ``path``, unless it is active."""
     root = element(
         "pool",
         element("name", text=name),
@@ -77,6 +83,30 @@ def ensure_disk(
         )
         volume = pool.createXML(text_of(root))
     return volume.path()
+
+
+def ensure_copy(pool: libvirt.virStoragePool, name: str, image: libvirt.virStorageVol) -> str:
+    """Create a file system that is a copy of its image; return its path."""
+    volume = find_volume(pool, name)
+    if volume is None:
+        root = element(
+            "volume",
+            element("name", text=name),
+            element("capacity", text=str(image.info()[1])),
+            element("allocation", text="0"),
+            element("target", element("format", type="raw")),
+        )
+        volume = pool.createXMLFrom(text_of(root), image)
+    check_complete(volume)
+    return volume.path()
+
+
+def check_complete(volume: libvirt.virStorageVol) -> None:
+    """Raise libvirt's error if a copy is still being made, for a call that has ended."""
+    # libvirt has no state for that, but refuses to resize such a volume.  A size below what is
+    # allocated, which includes blocks of the file system, is refused too.
+    _type, capacity, allocation = volume.info()
+    volume.resize(max(capacity, allocation))
 
 
 def ensure_content(

@@ -19,7 +19,7 @@ from capsmith_runtime.infrastructure import (
 from .._generated.api.libvirt_cluster import LibvirtClusterSpec, LibvirtClusterStatus
 from ..connections import HostSessions, reported_errors
 from ..network import AddressPlan, delete_network, ensure_network, find_network
-from ..storage import delete_pool, ensure_pool
+from ..storage import delete_pool, ensure_pool, name_briefly
 
 API_PORT = 6443
 MAX_PREFIX = 28
@@ -41,7 +41,7 @@ class LibvirtClusterReconciler(InfraClusterReconciler[LibvirtClusterSpec]):
         with reported_errors():
             for each in spec.hosts:
                 host = hosts.connect(each.uri)
-                ensure_pool(host, name, spec.folder)
+                ensure_pool(host, name, f"{spec.folder}/{name_briefly(name)}")
                 if spec.network is None:
                     plan = AddressPlan(_network(spec.network_cidr))
                     ensure_network(host, name, plan)

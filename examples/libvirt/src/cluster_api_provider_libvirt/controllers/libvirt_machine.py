@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from capsmith_runtime.infrastructure import (
     Address,
     Deleted,
@@ -25,9 +27,10 @@ from .._generated.api.libvirt_cluster import (
     LibvirtClusterStatus,
 )
 from .._generated.api.libvirt_machine import LibvirtMachineSpec, LibvirtMachineStatus
-from ..cloud_init import seed_image
+from ..cloud_init import seed_files, seed_image
 from ..connections import HostSessions, reported_errors
 from ..domains import (
+    CONTAINER,
     Parts,
     addresses_of,
     delete_domain,
@@ -38,7 +41,17 @@ from ..domains import (
     state_of,
     uuid_of,
 )
-from ..storage import delete_volumes, ensure_content, ensure_disk, find_pool, find_volume
+from ..storage import (
+    delete_pool,
+    delete_volumes,
+    ensure_content,
+    ensure_copy,
+    ensure_disk,
+    ensure_pool,
+    find_pool,
+    find_volume,
+    name_briefly,
+)
 
 POLL_SECONDS = 5.0
 FORMAT = "cloud-config"
@@ -80,9 +93,13 @@ class LibvirtMachineReconciler(InfraMachineReconciler[LibvirtMachineSpec]):
                 if domain is not None:
                     delete_domain(domain)
                     machine.events.normal("DomainDeleted", f"{domain.UUIDString()} on {each.name}")
+                seed = find_pool(host, _seed(machine.short_id))
+                if seed is not None:
+                    delete_volumes(seed, "")
+                    delete_pool(host, _seed(machine.short_id))
                 pool = find_pool(host, cluster.short_id)
                 if pool is not None:
-                    delete_volumes(pool, machine.short_id)
+                    delete_volumes(pool, name_briefly(machine.short_id))
         return Deleted()
 
     def capacity(self, template: InfraMachineTemplateScope[LibvirtMachineSpec]) -> MachineCapacity:
@@ -106,33 +123,61 @@ def _place(machine: Scope) -> LibvirtClusterSpecHosts:
 
 def _create(host: libvirt.virConnect, machine: Scope, id: str) -> libvirt.virDomain:
     """Define the domain after everything that it is made of."""
-    spec, name = machine.spec, machine.short_id
     cluster = machine.require_infra_cluster()
-    status = cluster.status(LibvirtClusterStatus)
+    network = cluster.status(LibvirtClusterStatus).network
     pool = find_pool(host, cluster.short_id)
-    if pool is None or status.network is None:
+    if pool is None or network is None:
         raise ReconcileError("NoStoragePool", "the LibvirtCluster has no storage pool yet")
+    disk, seed = _ensure_storage(host, machine, pool, id)
+    parts = Parts(
+        uuid=uuid_of(machine.external_id),
+        name=machine.short_id,
+        title=f"{machine.namespace}/{machine.name}",
+        network=network,
+        disk=disk,
+        seed=seed,
+        console=f"{disk.rpartition('/')[0]}/{_console(machine)}",
+    )
+    return host.defineXML(domain_xml(machine.spec, parts))
+
+
+def _ensure_storage(
+    host: libvirt.virConnect, machine: Scope, pool: libvirt.virStoragePool, id: str
+) -> tuple[str, str]:
+    """Create what the machine reads and writes; return the paths of its disk and its seed."""
+    spec, name = machine.spec, machine.short_id
     data = machine.bootstrap_data()
     if data.format != FORMAT:
         raise TerminalError("UnknownFormat", f"{data.format} is not {FORMAT}")
-    seed = seed_image(
+    files = seed_files(
         data.value,
         instance_id=uuid_of(machine.external_id),
         hostname=machine.name,
         provider_id=id,
     )
-    image = _image(host, cluster.spec(LibvirtClusterSpec).image_pool, spec.image)
+    images = machine.require_infra_cluster().spec(LibvirtClusterSpec).image_pool
+    image = _image(host, images, spec.image)
+    if spec.domain_type == CONTAINER:
+        disk = ensure_copy(pool, f"{name_briefly(name)}.raw", image)
+        folder = f"{disk.rpartition('/')[0]}/{_seed(name_briefly(name))}"
+        _ensure_files(host, _seed(name), folder, files)
+        return disk, folder
     disk = ensure_disk(pool, f"{name}.qcow2", image, spec.disk_gib)
-    parts = Parts(
-        uuid=uuid_of(machine.external_id),
-        name=name,
-        title=f"{machine.namespace}/{machine.name}",
-        network=status.network,
-        disk=disk,
-        seed=ensure_content(host, pool, f"{name}-seed.iso", seed),
-        console=f"{disk.rpartition('/')[0]}/{_console(machine)}",
-    )
-    return host.defineXML(domain_xml(spec, parts))
+    return disk, ensure_content(host, pool, f"{_seed(name)}.iso", seed_image(files))
+
+
+def _ensure_files(
+    host: libvirt.virConnect, name: str, folder: str, files: Mapping[str, bytes]
+) -> None:
+    """Create a folder with files as libvirt does: a pool with volumes."""
+    ensure_pool(host, name, folder)
+    pool = host.storagePoolLookupByName(name)
+    for file, content in files.items():
+        ensure_content(host, pool, file, content)
+
+
+def _seed(name: str) -> str:
+    return f"{name}-seed"
 
 
 def _image(host: libvirt.virConnect, pool_name: str, name: str) -> libvirt.virStorageVol:
@@ -151,7 +196,7 @@ def _state(
         host=place.name,
         domain=machine.short_id,
         domain_state=state,
-        console_log=_console(machine),
+        console_log=None if machine.spec.domain_type == CONTAINER else _console(machine),
     )
     is_running = state == "running"
     addresses = _addresses(machine, domain) if is_running else []
