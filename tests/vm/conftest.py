@@ -14,7 +14,7 @@ from tests.conftest import REPORT
 from tests.e2e.harness.report import Report
 from tests.e2e.tools.required import required_toolbox
 from tests.vm.components import MODULES
-from tests.vm.hypervisor import Hypervisor
+from tests.vm.hypervisor import CONTAINERS, Hypervisor
 from tests.vm.image.build import Image, cached_image
 
 collect_ignore_glob = [] if os.environ.get("CAPSMITH_VM") else ["test_*.py"]
@@ -40,10 +40,20 @@ def image() -> Image:
     return cached_image()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def hypervisor(base: Base, image: Image) -> Iterator[Hypervisor]:
+    """Virtual machines; a module has them or containers, since both use libvirt's folders."""
     host = Hypervisor(base.folder / "libvirt")
     host.start()
     host.add_images(image.folder)
+    yield host
+    host.stop()
+
+
+@pytest.fixture(scope="module")
+def containers(base: Base) -> Iterator[Hypervisor]:
+    """System containers, without images."""
+    host = Hypervisor(base.folder / "libvirt-containers", CONTAINERS)
+    host.start()
     yield host
     host.stop()

@@ -11,7 +11,9 @@ from capsmith.clusters.processes.process import Process
 from capsmith.clusters.processes.wait import eventually
 from tests.e2e.harness.cloud import CloudCluster, Event, SimulatedCloud
 
-URI = "qemu:///system"
+MACHINES, CONTAINERS = "qemu:///system", "lxc:///system"
+"""Virtual machines, and system containers."""
+_CGROUPS = Path("/sys/fs/cgroup")
 _FOLDERS = ("/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt")
 _SETTINGS = """
 user = "root"
@@ -29,36 +31,44 @@ stdio_handler = "file"
 class Hypervisor:
     """One daemon, and what exists in it in the words of virsh."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, uri: str = MACHINES) -> None:
         self.folder = folder
+        self.uri = uri
+        self._mounted: list[str] = []
         argv = ["/usr/sbin/libvirtd", "--pid-file", str(folder / "libvirtd.pid")]
         self.process = Process("libvirtd", argv, folder / "libvirtd.log")
 
     def start(self) -> None:
         """Start the daemon, without networks, pools or domains."""
         # What /sys says of interfaces is true only for the namespace that mounted it.
-        _run("mount", "-t", "sysfs", "sysfs", "/sys")
+        self._mount("sysfs", "/sys", "-t", "sysfs")
+        if self.uri == CONTAINERS:
+            self._mount_cgroups()
         for index, name in enumerate(_FOLDERS):
             own = self.folder / str(index)
             own.mkdir(parents=True)
             Path(name).mkdir(parents=True, exist_ok=True)
-            _run("mount", "--bind", own, name)
+            self._mount(own, name, "--bind")
         settings = self.folder / "etc"
         settings.mkdir()
-        _run("mount", "--bind", settings, "/etc/libvirt")
+        self._mount(settings, "/etc/libvirt", "--bind")
         (settings / "qemu.conf").write_text(_SETTINGS)
         self.process.start()
-        self.process.wait_ready(_answers)
+        self.process.wait_ready(self._answers)
 
     def stop(self) -> None:
         """Stop the daemon, and whatever still runs."""
-        for domain in self.domains():
+        for domain in self._names("list"):
             self.virsh("destroy", domain)
         self.process.stop()
+        if self.uri == CONTAINERS:
+            self._remove_cgroups()
+        for place in reversed(self._mounted):
+            _run("umount", "--lazy", place)
 
     def virsh(self, *command: str | Path) -> str:
         """Run a command of virsh, which must succeed."""
-        return _run("virsh", "--connect", URI, *command)
+        return _run("virsh", "--connect", self.uri, *command)
 
     def domains(self) -> list[str]:
         return self._names("list", "--all")
@@ -68,6 +78,12 @@ class Hypervisor:
 
     def pools(self) -> list[str]:
         return self._names("pool-list", "--all")
+
+    def volumes(self) -> list[str]:
+        """Return the volumes of all pools except that of images."""
+        pools = [name for name in self.pools() if name != "default"]
+        rows = [row for name in pools for row in self.virsh("vol-list", name).splitlines()[2:]]
+        return sorted(row.split()[0] for row in rows if row.strip())
 
     def leases(self) -> list[str]:
         """Return the files of dnsmasq, which has one for each network."""
@@ -84,9 +100,45 @@ class Hypervisor:
         found = sorted(self.folder.parent.glob(f"*/machines/*/{domain}-console.log"))
         return found[0].read_text(errors="replace") if found else ""
 
+    def inside(self, domain: str, *command: str) -> str:
+        """Return what a command prints in a container; it must succeed."""
+        supervisor = _group_of(domain).name.split("-")[1]
+        (init,) = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+        return _run("nsenter", f"--target={init}", "--all", *command)
+
     def memory_mib(self) -> dict[str, int]:
-        """Return QEMU's resident memory in MiB by domain."""
-        return {name: _resident_mib(name) for name in self.domains()}
+        """Return the resident memory in MiB of QEMU, or of all processes inside, by domain."""
+        resident = _resident_inside_mib if self.uri == CONTAINERS else _resident_mib
+        return {name: resident(name) for name in self.domains()}
+
+    def _mount(self, source: str | Path, place: str, *options: str) -> None:
+        _run("mount", *options, source, place)
+        self._mounted.append(place)
+
+    def _mount_cgroups(self) -> None:
+        """Mount the hierarchies of version 1 that the computer has, as they are in its own /sys."""
+        rows = [line.split() for line in Path("/proc/cgroups").read_text().splitlines()[1:]]
+        found: dict[str, list[str]] = {}
+        for controller, hierarchy, *_ in rows:
+            found.setdefault(hierarchy, []).append(controller)
+        # Controllers of version 2, and those that are not used, have this one.
+        found.pop("0", None)
+        self._mount("tmpfs", str(_CGROUPS), "-t", "tmpfs")
+        for options in ("none,name=systemd", *(",".join(each) for each in found.values())):
+            place = _CGROUPS / options.rpartition("=")[2]
+            place.mkdir()
+            self._mount("cgroup", str(place), "-t", "cgroup", "-o", options)
+
+    def _remove_cgroups(self) -> None:
+        """Remove what containers made where libvirt removes nothing."""
+        for machine in _CGROUPS.glob("*/machine"):
+            folders = [each for each in machine.rglob("*") if each.is_dir()]
+            for each in [*sorted(folders, reverse=True), machine]:
+                each.rmdir()
+
+    def _answers(self) -> bool:
+        command = ["virsh", "--connect", self.uri, "uri"]
+        return subprocess.run(command, capture_output=True).returncode == 0
 
     def _names(self, *command: str) -> list[str]:
         return sorted(self.virsh(*command, "--name").split())
@@ -115,6 +167,13 @@ class Machines(SimulatedCloud):
         return []
 
 
+def list_loop_devices() -> list[str]:
+    """Return the files behind loop devices, which containers' file systems have while they run."""
+    return sorted(
+        path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")
+    )
+
+
 def wait_gone(hypervisor: Hypervisor) -> None:
     """Wait until no domain, network or lease is left, and no pool except that of the images."""
 
@@ -135,8 +194,16 @@ def _resident_mib(domain: str) -> int:
     return int(resident) // 1024
 
 
-def _answers() -> bool:
-    return subprocess.run(["virsh", "--connect", URI, "uri"], capture_output=True).returncode == 0
+def _group_of(domain: str) -> Path:
+    """Return a container's folder in the hierarchy of memory; its name has a process id."""
+    (group,) = (_CGROUPS / "memory/machine").glob(f"lxc-*-{domain}.libvirt-lxc")
+    return group
+
+
+def _resident_inside_mib(domain: str) -> int:
+    lines = (_group_of(domain) / "memory.stat").read_text().splitlines()
+    (resident,) = (line.split()[1] for line in lines if line.startswith("total_rss "))
+    return int(resident) // 1024**2
 
 
 def _run(*command: str | Path) -> str:
