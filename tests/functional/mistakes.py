@@ -752,6 +752,77 @@ _VIRTUAL: Final = {
     ),
 }
 
+_LAMP = "beacon_lamp"
+_APPLIES = "        workload.apply(\n"
+_DELETES = "workload.delete(CONFIG_MAP, addon.name, NAMESPACE)"
+_NORMAL_LAMP = "    def reconcile_normal(\n"
+_TRIES = (
+    "    def _try(self, call, *arguments):\n"
+    "        try:\n"
+    "            return call(*arguments)\n"
+    "        except Exception:\n"
+    "            return None\n\n"
+)
+_LOCKS = (
+    "    _lock = __import__('threading').Lock()\n\n"
+    "    def _locked(self, call, *arguments):\n"
+    "        with self._lock:\n"
+    "            return call(*arguments)\n\n"
+)
+_ADDONS: Final = {
+    "returns nothing": _controller(_LAMP, "return AddonState()", "return None"),
+    "writes something else at each call": _controller(
+        _LAMP,
+        '"spec": json.dumps(',
+        "'call': str(uuid.uuid4()),\n                    \"spec\": json.dumps(",
+    ),
+    "reports another message at each call": _controller(
+        _LAMP, "return AddonState()", "return AddonState(message=str(uuid.uuid4()))"
+    ),
+    "never changes what is installed": _controller(
+        _LAMP,
+        _APPLIES,
+        "        if workload.find(CONFIG_MAP, addon.name, NAMESPACE):\n"
+        f"            return AddonState()\n{_APPLIES}",
+    ),
+    "forgets to remove what is installed": _controller(_LAMP, _DELETES, "False"),
+    "remembers in memory where it is installed": _controller(
+        _LAMP,
+        _APPLIES,
+        f"        self.__dict__.setdefault('_on', set()).add(cluster.name)\n{_APPLIES}",
+        (_DELETES, f"cluster.name in self.__dict__.get('_on', ()) and {_DELETES}"),
+    ),
+    "does not wait until its objects are gone": _controller(
+        _LAMP,
+        'return Waiting("Removing", "the ConfigMap is being deleted", requeue_after=1)',
+        "return Deleted()",
+    ),
+    "gives all add-ons one name": _controller(_LAMP, "addon.name", "'lamp'"),
+    "gives what it installs another name after a restart": _controller(
+        _LAMP,
+        "addon.name",
+        "f\"{addon.name}-{self.__dict__.setdefault('_id', uuid.uuid4())}\"",
+    ),
+    "hides the failures of installations": _controller(
+        _LAMP,
+        _APPLIES,
+        "        self._try(\n            workload.apply,\n",
+        (_NORMAL_LAMP, _TRIES + _NORMAL_LAMP),
+    ),
+    "hides the failures of removals": _controller(
+        _LAMP,
+        _DELETES,
+        "self._try(workload.delete, CONFIG_MAP, addon.name, NAMESPACE)",
+        (_NORMAL_LAMP, _TRIES + _NORMAL_LAMP),
+    ),
+    "serves one cluster at a time": _controller(
+        _LAMP,
+        _APPLIES,
+        "        self._locked(\n            workload.apply,\n",
+        (_NORMAL_LAMP, _LOCKS + _NORMAL_LAMP),
+    ),
+}
+
 KITS: Final[Mapping[str, Kit]] = {
     "infrastructure": Kit(_example("acme"), _INFRASTRUCTURE, wait_seconds=20),
     "pools": Kit(_example("pools"), _POOLS, wait_seconds=5),
@@ -762,6 +833,7 @@ KITS: Final[Mapping[str, Kit]] = {
     "remediations": Kit(_REMEDIATION_DESCRIPTION, _REMEDIATIONS),
     "resources": Kit(_RESOURCE_DESCRIPTION, _RESOURCES),
     "extension": Kit(_example("extension"), _EXTENSION),
+    "addons": Kit(_example("extension"), _ADDONS, wait_seconds=5),
     "admission": Kit(_ADMISSION_DESCRIPTION, _ADMISSION),
     "identities": Kit(_IDENTITIES_DESCRIPTION, _IDENTITIES, right=_RIGHT_SESSIONS),
     "watches": Kit(_example("acme"), _WATCHES, right=_RIGHT_WATCHES),

@@ -275,6 +275,9 @@ CONDITIONS: Mapping[str, _Condition] = {
         _is_pool(resource, ranges=False) for resource in provider.resources
     ),
     "addon": _role(Role.ADDON),
+    "addons": lambda provider, context: any(
+        resource.role is Role.ADDON for resource in provider.resources
+    ),
     "remediation": _role(Role.REMEDIATION),
     "further_resource": _role(Role.RESOURCE),
     "managed": lambda provider, context: _MANAGED in context["resource"].features,

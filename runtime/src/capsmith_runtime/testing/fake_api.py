@@ -132,7 +132,7 @@ class FakeApi:
         """Return all selected objects on one page."""
         async with _travel():
             self.lists[resource.kind] += 1
-            found = [obj for obj in self.all(resource.kind) if _selected(obj, selection)]
+            found = [obj for obj in self.all(resource.kind) if is_selected(obj, selection)]
             return Page([_sent(obj, selection) for obj in found], str(self._version), "")
 
     async def watch(
@@ -146,7 +146,7 @@ class FakeApi:
                 version, kind, event = self._log[position]
                 position += 1
                 is_newer = kind == resource.kind and version > int(resource_version)
-                if is_newer and _selected(event.object, selection):
+                if is_newer and is_selected(event.object, selection):
                     # Copied, because the provider may keep the object while later events share the
                     # original.
                     yield WatchEvent(event.type, _sent(copy_object(event.object), selection))
@@ -403,7 +403,8 @@ def _sent(obj: JSON, selection: Selection) -> JSON:
     return sent
 
 
-def _selected(obj: JSON, selection: Selection) -> bool:
+def is_selected(obj: JSON, selection: Selection) -> bool:
+    """Return whether a list or watch with this selection contains an object."""
     metadata = obj["metadata"]
     if selection.namespace and metadata.get("namespace") != selection.namespace:
         return False

@@ -128,6 +128,11 @@ class ProviderUnderTest:
     """Test double for the service that runs managed control planes, or None if there are none."""
     address_system: type[ServiceDouble] | None = None
     """Test double for the external IPAM system, or None if all pools have their own ranges."""
+    addons: type[ServiceDouble] | None = None
+    """Test double for what add-ons install, or None if there are no add-ons.
+
+    It has the methods of ``capsmith_runtime.testing.addon.environment.AddonDouble``.
+    """
 
     @cached_property
     def manifests(self) -> Manifests:

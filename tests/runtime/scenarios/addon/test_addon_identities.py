@@ -15,16 +15,14 @@ from capsmith_runtime.addon.api import (
     AddonState,
     Workload,
 )
-from capsmith_runtime.addon.controllers import AddonControllers
-from capsmith_runtime.component import Component
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.reconcile.results import Deleted
 from capsmith_runtime.reconcile.sessions import Credentials, SessionFactory
 from capsmith_runtime.testing.conformance.base import KindCase, scenario
 from capsmith_runtime.testing.identities import add_identities, find_identity_kinds, remove_identity
-from tests.runtime.scenarios.addon.base import AddonConformance
-from tests.runtime.scenarios.addon.environment import SELECTED, AddonEnvironment
+from tests.runtime.scenarios.addon.base import ScriptedConformance
+from tests.runtime.scenarios.addon.environment import SELECTED, ScriptedEnvironment, serve
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("extension")
@@ -61,7 +59,7 @@ class Sessions(AddonReconciler[Any]):
 
 
 @run_with("extension")
-class TestIdentities(AddonConformance):
+class TestIdentities(ScriptedConformance):
     """Add-ons in the manager that also serves the identities."""
 
     @pytest.fixture(autouse=True)
@@ -69,15 +67,15 @@ class TestIdentities(AddonConformance):
         self,
         monkeypatch: pytest.MonkeyPatch,
         case: KindCase[Any],
-        env: AddonEnvironment,
+        env: ScriptedEnvironment,
     ) -> None:
         monkeypatch.setattr(Sessions, "calls", [], raising=False)
-        env.component = _serve(case.component, case.kind)
+        env.component = serve(case.component, replace(case.kind, reconciler=Sessions))
         kinds = find_identity_kinds(env.component)
         add_identities(env.api, env.manifests, kinds, env.component.namespace)
 
     @scenario
-    async def test_an_add_on_waits_for_its_identity(self, env: AddonEnvironment) -> None:
+    async def test_an_add_on_waits_for_its_identity(self, env: ScriptedEnvironment) -> None:
         identity = remove_identity(env.api, REFERENCE)
         env.add_cluster("c1", SELECTED)
         key = env.add_addon()
@@ -89,7 +87,7 @@ class TestIdentities(AddonConformance):
         assert set(Sessions.calls) == {("normal", "beacon change-me")}
 
     @scenario
-    async def test_a_changed_secret_opens_a_new_session(self, env: AddonEnvironment) -> None:
+    async def test_a_changed_secret_opens_a_new_session(self, env: ScriptedEnvironment) -> None:
         env.add_cluster("c1", SELECTED)
         key = env.add_addon()
         await env.eventually("it is called", lambda: Sessions.calls)
@@ -112,7 +110,7 @@ class TestIdentities(AddonConformance):
     @pytest.mark.parametrize("is_used", [False, True], ids=["named only", "used"])
     @scenario
     async def test_an_add_on_keeps_an_identity_that_it_has_used(
-        self, env: AddonEnvironment, is_used: bool
+        self, env: ScriptedEnvironment, is_used: bool
     ) -> None:
         kind, name = REFERENCE["kind"], NamespacedName("", REFERENCE["name"])
         if not is_used:
@@ -128,13 +126,6 @@ class TestIdentities(AddonConformance):
         assert (env.api.find(kind, name) is not None) is is_used
 
 
-def _serve(component: Component, kind: Any) -> Component:
-    """Return the component with all of its groups, and with the scripted reconciler."""
-    own = AddonControllers([replace(kind, reconciler=Sessions)])
-    others = (each for each in component.groups if not isinstance(each, AddonControllers))
-    return replace(component, groups=(*others, own))
-
-
-def _reason(env: AddonEnvironment, key: NamespacedName) -> str:
+def _reason(env: ScriptedEnvironment, key: NamespacedName) -> str:
     entries = (env.addon(key).get("status") or {}).get("matchingClusters") or [{}]
     return str(entries[0].get("reason", ""))

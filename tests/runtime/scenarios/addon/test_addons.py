@@ -7,8 +7,8 @@ import pytest
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import condition
-from tests.runtime.scenarios.addon.base import AddonConformance
-from tests.runtime.scenarios.addon.environment import SELECTED, AddonEnvironment, remembered
+from tests.runtime.scenarios.addon.base import ScriptedConformance
+from tests.runtime.scenarios.addon.environment import SELECTED, ScriptedEnvironment, remembered
 from tests.runtime.scenarios.providers import provider, run_with
 from tests.runtime.support.decoding import record_decoded
 
@@ -17,11 +17,11 @@ GET = ("get", "Cluster")
 
 
 @run_with("extension", "two-contracts")
-class TestAddons(AddonConformance):
+class TestAddons(ScriptedConformance):
     """The life of an add-on: which clusters get it, when, and how it is removed."""
 
     @scenario
-    async def test_selected_clusters_get_it(self, env: AddonEnvironment) -> None:
+    async def test_selected_clusters_get_it(self, env: ScriptedEnvironment) -> None:
         """Proves: AD-03, SM-08."""
         env.add_cluster("c1", SELECTED)
         env.add_cluster("c2", SELECTED)
@@ -38,7 +38,7 @@ class TestAddons(AddonConformance):
         assert remembered(addon, env.kind.resource.group) == ["c1", "c2"]
 
     @scenario
-    async def test_it_is_recorded_before_it_is_installed(self, env: AddonEnvironment) -> None:
+    async def test_it_is_recorded_before_it_is_installed(self, env: ScriptedEnvironment) -> None:
         """Proves: SM-08, SM-09."""
         first: list[JSON] = []
 
@@ -52,14 +52,16 @@ class TestAddons(AddonConformance):
         assert first == [{"calls": []}]
 
     @scenario
-    async def test_it_waits_until_the_cluster_can_be_reached(self, env: AddonEnvironment) -> None:
+    async def test_it_waits_until_the_cluster_can_be_reached(
+        self, env: ScriptedEnvironment
+    ) -> None:
         """Proves: AD-03, SEC-01."""
         cluster = env.add_cluster("c1", SELECTED, ready=False)
         key = env.add_addon()
         waiting = {"c1": (False, "WaitingForControlPlaneInitialized")}
         await env.eventually("it waits", lambda: env.clusters(key) == waiting)
         assert condition(env.addon(key), "Ready") == ("False", "NotReady")
-        env.initialise(cluster)
+        env.initialize(cluster)
         waiting = {"c1": (False, "WaitingForKubeconfig")}
         await env.eventually("it waits", lambda: env.clusters(key) == waiting)
         assert env.calls == []
@@ -67,7 +69,7 @@ class TestAddons(AddonConformance):
         await env.installed(key, "c1")
 
     @scenario
-    async def test_labels_select_the_clusters(self, env: AddonEnvironment) -> None:
+    async def test_labels_select_the_clusters(self, env: ScriptedEnvironment) -> None:
         """Proves: AD-03."""
         first, second = env.add_cluster("c1", SELECTED), env.add_cluster("c2")
         key = env.add_addon()
@@ -83,13 +85,13 @@ class TestAddons(AddonConformance):
         assert condition(env.addon(key), "Ready") == ("True", "Ready")
 
     @scenario
-    async def test_an_empty_selector_takes_all(self, env: AddonEnvironment) -> None:
+    async def test_an_empty_selector_takes_all(self, env: ScriptedEnvironment) -> None:
         env.add_cluster("c1")
         env.add_cluster("c2", SELECTED)
         await env.installed(env.add_addon(selector={}), "c1", "c2")
 
     @scenario
-    async def test_a_changed_spec_reaches_every_cluster(self, env: AddonEnvironment) -> None:
+    async def test_a_changed_spec_reaches_every_cluster(self, env: ScriptedEnvironment) -> None:
         env.add_cluster("c1", SELECTED)
         env.add_cluster("c2", SELECTED)
         key = env.add_addon()
@@ -101,30 +103,8 @@ class TestAddons(AddonConformance):
         await env.installed(key, "c1", "c2")
 
     @scenario
-    async def test_two_addons_do_not_mix(self, env: AddonEnvironment) -> None:
-        env.add_cluster("c1", SELECTED)
-        first, second = env.add_addon("a1"), env.add_addon("a2")
-        await env.installed(first, "c1")
-        await env.installed(second, "c1")
-        env.delete(first)
-        await env.eventually("the first is gone", lambda: env.is_gone(first))
-        await env.installed(second, "c1")
-
-    @scenario
-    async def test_deletion_removes_it_from_all_clusters(self, env: AddonEnvironment) -> None:
-        """Proves: SM-08."""
-        env.add_cluster("c1", SELECTED)
-        env.add_cluster("c2", SELECTED)
-        key = env.add_addon()
-        await env.installed(key, "c1", "c2")
-        env.delete(key)
-        await env.eventually("it is gone", lambda: env.is_gone(key))
-        assert not env.has("c1")
-        assert not env.has("c2")
-
-    @scenario
     async def test_nothing_is_removed_from_a_cluster_in_deletion(
-        self, env: AddonEnvironment
+        self, env: ScriptedEnvironment
     ) -> None:
         """Nothing is removed from a cluster in deletion, and the add-on outlives its last cluster.
 
@@ -145,13 +125,15 @@ class TestAddons(AddonConformance):
         assert "ownerReferences" not in env.addon(key)["metadata"]
 
     @scenario
-    async def test_it_moves_with_its_namespace(self, env: AddonEnvironment) -> None:
+    async def test_it_moves_with_its_namespace(self, env: ScriptedEnvironment) -> None:
         """Proves: MV-02, MV-03."""
         labels = env.manifests.crd(env.kind.resource.kind)["metadata"]["labels"]
         assert "clusterctl.cluster.x-k8s.io/move-hierarchy" in labels
 
     @scenario
-    async def test_a_copy_that_a_move_deletes_removes_nothing(self, env: AddonEnvironment) -> None:
+    async def test_a_copy_that_a_move_deletes_removes_nothing(
+        self, env: ScriptedEnvironment
+    ) -> None:
         """Proves: MV-08."""
         env.add_cluster("c1", SELECTED)
         key = env.add_addon()
@@ -168,7 +150,9 @@ class TestAddons(AddonConformance):
         assert env.has("c1")
 
     @scenario
-    async def test_a_moved_addon_is_reconciled_at_the_target(self, env: AddonEnvironment) -> None:
+    async def test_a_moved_addon_is_reconciled_at_the_target(
+        self, env: ScriptedEnvironment
+    ) -> None:
         """The status does not move along; what had to be removed is removed at the target.
 
         Proves: MV-08, ST-11.
@@ -194,7 +178,7 @@ class TestAddons(AddonConformance):
 
     @scenario
     async def test_a_change_of_a_cluster_decodes_no_addon_that_does_not_select_it(
-        self, env: AddonEnvironment, monkeypatch: pytest.MonkeyPatch
+        self, env: ScriptedEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A user can create thousands of add-ons of a MiB, and change labels all the time."""
         cluster = env.add_cluster("c1")
@@ -217,7 +201,7 @@ class TestAddons(AddonConformance):
 
     @scenario
     async def test_few_clusters_that_do_not_exist_are_looked_up_at_a_time(
-        self, env: AddonEnvironment
+        self, env: ScriptedEnvironment
     ) -> None:
         """A user can write thousands of names into the record, for which all others would wait."""
         group = env.kind.resource.group
@@ -241,7 +225,7 @@ class TestAddons(AddonConformance):
 
     @scenario
     async def test_an_addon_with_a_record_of_clusters_that_do_not_exist_can_be_deleted(
-        self, env: AddonEnvironment
+        self, env: ScriptedEnvironment
     ) -> None:
         group = env.kind.resource.group
         names = ",".join(f"gone-{number:03d}" for number in range(300))
@@ -254,7 +238,7 @@ class TestAddons(AddonConformance):
 
     @scenario
     async def test_a_copied_addon_takes_nothing_of_the_original_away(
-        self, env: AddonEnvironment
+        self, env: ScriptedEnvironment
     ) -> None:
         group = env.kind.resource.group
         env.add_cluster("c1")

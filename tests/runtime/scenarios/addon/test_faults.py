@@ -10,11 +10,11 @@ import pytest
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import condition
-from tests.runtime.scenarios.addon.base import AddonConformance
+from tests.runtime.scenarios.addon.base import ScriptedConformance
 from tests.runtime.scenarios.addon.environment import (
     NAMESPACE,
     SELECTED,
-    AddonEnvironment,
+    ScriptedEnvironment,
     remembered,
 )
 from tests.runtime.scenarios.providers import provider, run_with
@@ -25,13 +25,13 @@ PROVIDER = provider("extension")
 
 
 @run_with("extension", "two-contracts")
-class TestAddonFaults(AddonConformance):
+class TestAddonFaults(ScriptedConformance):
     """Add-ons when something goes wrong: pauses, unreachable clusters, errors and restarts."""
 
     @pytest.mark.parametrize("trouble", ["unreachable", "hanging"])
     @scenario
     async def test_one_cluster_does_not_delay_the_others(
-        self, env: AddonEnvironment, trouble: str
+        self, env: ScriptedEnvironment, trouble: str
     ) -> None:
         """Proves: AD-03, MG-12."""
         broken: set[str] = getattr(env.workloads, trouble)
@@ -52,7 +52,7 @@ class TestAddonFaults(AddonConformance):
 
     @scenario
     async def test_an_error_of_the_author_is_told_and_tried_again(
-        self, env: AddonEnvironment
+        self, env: ScriptedEnvironment
     ) -> None:
         env.failing.add("c1")
         env.add_cluster("c1", SELECTED)
@@ -67,7 +67,7 @@ class TestAddonFaults(AddonConformance):
         await env.installed(key, "c1", "c2")
 
     @scenario
-    async def test_a_paused_cluster_is_left_as_it_is(self, env: AddonEnvironment) -> None:
+    async def test_a_paused_cluster_is_left_as_it_is(self, env: ScriptedEnvironment) -> None:
         """Proves: AD-03, SM-01."""
         cluster = env.add_cluster("c1", SELECTED)
         key = env.add_addon()
@@ -87,7 +87,7 @@ class TestAddonFaults(AddonConformance):
         assert not env.has("c1")
 
     @scenario
-    async def test_a_paused_addon_does_nothing(self, env: AddonEnvironment) -> None:
+    async def test_a_paused_addon_does_nothing(self, env: ScriptedEnvironment) -> None:
         """Proves: SM-01, ST-08."""
         cluster = env.add_cluster("c1", SELECTED)
         key = env.add_addon()
@@ -105,7 +105,7 @@ class TestAddonFaults(AddonConformance):
         await env.installed(key, "c2")
 
     @scenario
-    async def test_a_restart_loses_nothing(self, env: AddonEnvironment) -> None:
+    async def test_a_restart_loses_nothing(self, env: ScriptedEnvironment) -> None:
         """Proves: SM-09."""
         first, _ = env.add_cluster("c1", SELECTED), env.add_cluster("c2", SELECTED)
         key = env.add_addon()
@@ -123,7 +123,7 @@ class TestAddonFaults(AddonConformance):
 
     @scenario
     async def test_it_stays_until_it_is_removed_from_every_cluster(
-        self, env: AddonEnvironment
+        self, env: ScriptedEnvironment
     ) -> None:
         """Proves: SM-08."""
         env.add_cluster("c1", SELECTED)
@@ -143,7 +143,7 @@ class TestAddonFaults(AddonConformance):
         await env.eventually("it is gone", lambda: env.is_gone(key))
 
     @scenario
-    async def test_an_unchanged_cluster_costs_no_requests(self, env: AddonEnvironment) -> None:
+    async def test_an_unchanged_cluster_costs_no_requests(self, env: ScriptedEnvironment) -> None:
         """Proves: ST-06."""
         env.add_cluster("c1", SELECTED)
         key = env.add_addon()
@@ -157,7 +157,7 @@ class TestAddonFaults(AddonConformance):
 
     @scenario
     async def test_a_change_during_a_short_pause_is_not_lost(
-        self, env: AddonEnvironment, monkeypatch: pytest.MonkeyPatch
+        self, env: ScriptedEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The add-on's controller is busy and never sees the pause, but an installation does."""
         cluster = env.add_cluster("c1", SELECTED)

@@ -14,13 +14,12 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection, WatchEvent
 from capsmith_runtime.reconcile.kinds import Kind
-from capsmith_runtime.testing.adjustments import find_other_values
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.fake_api import FakeApi, merged
 from capsmith_runtime.testing.infrastructure.fake_core import GROUP, NAMESPACE, FakeCore
 from capsmith_runtime.testing.manifests import Manifests
+from capsmith_runtime.testing.other_values import find_other_field
 from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
-from capsmith_runtime.testing.schema_check import complaints
 
 FINALIZER = "machine.cluster.x-k8s.io"
 
@@ -422,14 +421,8 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
 
         Returns None if there is no such field.
         """
-        spec, resource = self.infra_pool()["spec"], self.kind.resource
-        rules = self.manifests.schema(resource.kind, resource.version)["properties"]["spec"]
-        others = find_other_values(resource.kind)
-        for name in self.kind.machine_fields:
-            for other in [others[name]] if name in others else _others(spec.get(name)):
-                if not list(complaints(rules, {**spec, name: other}, "spec")):
-                    return name, other
-        return None
+        spec = self.infra_pool()["spec"]
+        return find_other_field(self.manifests, self.kind.resource, spec, self.kind.machine_fields)
 
     def failure_domains(self) -> list[str]:
         """Return two failure domains of the infrastructure cluster, or else two fixed names."""
@@ -448,11 +441,3 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
 def is_pooled(machine: JSON) -> bool:
     """Return whether core considers an infrastructure machine part of a pool."""
     return f"{GROUP}/pool-name" in (machine["metadata"].get("labels") or {})
-
-
-def _others(value: Any) -> list[Any]:
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
-        return [value + 1, value - 1]
-    return [f"{value}2"] if isinstance(value, str) else []

@@ -10,6 +10,8 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 from cluster_api_provider_beacon._generated.wiring import COMPONENTS, load
 
+from .addons import Addons
+
 PROVIDER = ProviderUnderTest(
     components={name: load(name) for name in COMPONENTS},
     repository=Path(__file__).parents[1],
@@ -17,5 +19,6 @@ PROVIDER = ProviderUnderTest(
         "runtime-extension/config",
         "addon/config",
     ),
+    addons=Addons,
 )
 globals().update(conformance_tests(PROVIDER))

@@ -10,6 +10,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 from cluster_api_provider_harbour._generated.wiring import COMPONENTS, load
 
+from .addons import Addons
 from .infrastructure import Infrastructure
 
 PROVIDER = ProviderUnderTest(
@@ -23,5 +24,6 @@ PROVIDER = ProviderUnderTest(
         "addon/config",
     ),
     infrastructure=Infrastructure,
+    addons=Addons,
 )
 globals().update(conformance_tests(PROVIDER))
