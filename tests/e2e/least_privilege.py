@@ -61,6 +61,7 @@ _EXPLAINED = {
 
 _MIGRATION = "sent only if objects are stored in a former version"
 _AUTHOR = "declared in provider.yaml for the author's code, which does not use it here"
+_AUTOSCALED = "sent only if another autoscaler sets the replicas"
 _OTHERS = "used by the same code for objects of the other kinds"
 EVERYTHING = MappingProxyType(
     {
@@ -80,13 +81,15 @@ EVERYTHING = MappingProxyType(
         "* networks*.networking.*": _AUTHOR,
         "* network-attachment-definitions.*": _AUTHOR,
         "* configmaps": _AUTHOR,
+        "patch machinepools.*": _AUTOSCALED,
+        "patch nimbusmachinepools*": "sent only for pools, of which a class creates one",
     }
 )
 """Permissions of the example `everything` that a cluster with a remediation does not need."""
 POOLS = MappingProxyType(
     {
         "delete tidalmachines.*": "sent only if a pool has fewer replicas than machines",
-        "patch machinepools.*": "sent only if another autoscaler sets the replicas",
+        "patch machinepools.*": _AUTOSCALED,
         "get machines.*": _UNCACHED,
     }
 )

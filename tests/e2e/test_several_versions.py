@@ -15,6 +15,7 @@ from tests.e2e.chain import add_chain, wait_gone
 from tests.e2e.fakes.dialect import CONTROL_PLANE as _CONTROL_PLANE
 from tests.e2e.harness.report import Report
 from tests.e2e.least_privilege import EVERYTHING, check_least_privilege
+from tests.e2e.pool import add_pools
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_moved_away, wait_nothing_left
 from tests.e2e.stack import SEVERAL_VERSIONS, Site, Stack
@@ -53,6 +54,8 @@ def test_several_versions(versions_scenario: Scenario) -> None:
     report, stack = scenario.stack.report, scenario.stack.name
     documents = scenario.render(1, 1, flavor=scenario.stack.provider.topology_flavor)
     _set_variable(documents, "flavor", _FLAVOR)
+    # Servers of a pool as a whole have no Machines.
+    add_pools(documents, {"nimbusmachinepool": 0})
     with report.phase(stack, "several versions: create from a class"):
         scenario.create(documents)
         machines = scenario.wait_running(2)

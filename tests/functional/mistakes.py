@@ -600,6 +600,10 @@ infrastructure:
   AcmeCluster: {implements: InfraCluster}
   AcmeMachine: {implements: InfraMachine, features: {credentials: true}}
   AcmeMachinePool: {implements: InfraMachinePool, features: {credentials: true}}
+  AcmeNodePool:
+    implements: InfraMachinePool
+    features: {machines: true, credentials: true}
+    machineKind: AcmeMachine
 credentials:
 - AcmeIdentity
 - {kind: AcmeRole, secret: false, sources: [AcmeIdentity]}
@@ -660,36 +664,40 @@ _RIGHT_WATCHES: Final = (
         _WATCHING.format(watch="while not changes.wait(1): pass") + _INITIALISER,
     ),
 )
+_OPENS = "        return SimulatedCloud(account="
+_FIRST_CLIENT = "self.__dict__.setdefault('_first', {client})"
 _IDENTITIES: Final = {
     "deletes servers without a session": _controller(
         "acme_machine",
-        _INITIALISER,
-        _CLIENTS.format(result="credentials.identity") + _INITIALISER,
+        "        cloud = machine.session(CloudSessions)\n",
+        "        cloud = self._cloud = machine.session(CloudSessions)\n",
+        ("if machine.session(CloudSessions).delete", "if self._cloud.delete"),
     ),
     "deletes pools without a session": _controller(
         "acme_machine_pool",
-        _INITIALISER,
-        _CLIENTS.format(result="credentials.identity") + _INITIALISER,
+        "        groups = pool.session(GroupSessions)\n",
+        "        groups = self._groups = pool.session(GroupSessions)\n",
+        ("if pool.session(GroupSessions).delete", "if self._groups.delete"),
     ),
-    "opens sessions with the Secret of the identity itself only": _controller(
+    "creates all servers with the first session": _controller(
         "acme_machine",
-        _INITIALISER,
-        _CLIENTS.format(result="credentials['token']") + _INITIALISER,
+        "cloud = machine.session(CloudSessions)",
+        f"cloud = {_FIRST_CLIENT.format(client='machine.session(CloudSessions)')}",
+    ),
+    "creates all pools with the first session": _controller(
+        "acme_machine_pool",
+        "groups = pool.session(GroupSessions)",
+        f"groups = {_FIRST_CLIENT.format(client='pool.session(GroupSessions)')}",
+    ),
+    "opens sessions with the Secret of the identity itself only": Mistake(
+        "src/*/cloud.py", _OPENS, f"        assert credentials['token']\n{_OPENS}"
     ),
 }
-_RIGHT_CLIENTS: Final = _CLIENTS.format(result="(credentials.source or credentials)['token']")
 _RIGHT_SESSIONS: Final = (
-    _controller("acme_machine", _INITIALISER, _RIGHT_CLIENTS + _INITIALISER),
-    _controller(
-        "acme_machine",
-        "        if self._cloud.delete_server(",
-        "        machine.session(self.Clients)\n        if self._cloud.delete_server(",
-    ),
-    _controller("acme_machine_pool", _INITIALISER, _RIGHT_CLIENTS + _INITIALISER),
-    _controller(
-        "acme_machine_pool",
-        "        if self._groups.delete(",
-        "        pool.session(self.Clients)\n        if self._groups.delete(",
+    Mistake(
+        "src/*/cloud.py",
+        _OPENS,
+        f"        assert (credentials.source or credentials)['token']\n{_OPENS}",
     ),
 )
 

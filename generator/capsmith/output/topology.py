@@ -319,7 +319,7 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
             **_example_fields(resource),
             **build_example_control_plane(resource, provider),
         }
-        reference = _identity_reference(resource, provider)
+        reference = _sample_reference(resource, provider)
     least = _count_least(resource, provider) - len(contract) - len(reference)
     spec = {**contract, **build_example_fields(resource.spec_fields, least), **reference}
     if resource.contract_fields is None:
@@ -425,6 +425,17 @@ def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any
         return {}
     reference = {"kind": str(provider.credentials.kind), "name": str(provider.name)}
     return {IDENTITY_REF: reference}
+
+
+def _sample_reference(resource: Resource, provider: Provider) -> dict[str, Any]:
+    """Return the reference to the identity that a sample names.
+
+    That of a machine pool with an identity of its own names another kind than its cluster's.
+    """
+    is_pool = resource.role is Role.INFRA_MACHINE_POOL and CREDENTIALS in resource.features
+    if not is_pool or len(provider.identities) == 1:
+        return _identity_reference(resource, provider)
+    return {IDENTITY_REF: {"kind": str(provider.identities[1].kind), "name": str(provider.name)}}
 
 
 def _value(field: Field, resource: Resource) -> Any:

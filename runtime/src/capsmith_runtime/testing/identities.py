@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from capsmith_runtime.component import Component
@@ -78,6 +78,34 @@ def copy_first(api: FakeApi, manifests: Manifests, kinds: Iterable[IdentityType]
     place = {key: value for key, value in first["metadata"].items() if key == "namespace"}
     api.add({**first, "metadata": {"name": name, **place}})
     return {**reference, "name": name}
+
+
+def add_other(
+    api: FakeApi, manifests: Manifests, kinds: Sequence[IdentityType], values: Mapping[str, str]
+) -> tuple[JSON, NamespacedName]:
+    """Add a copy of the first sample identity, which refers to a Secret of its own.
+
+    Returns a reference to the copy, and the key of the Secret with the given ``values``.
+    """
+    reference = copy_first(api, manifests, kinds)
+    (identity,) = (
+        each for each in api.all(reference["kind"]) if each["metadata"]["name"] == reference["name"]
+    )
+    metadata, first = identity["metadata"], identity["spec"]["secretRef"]["name"]
+    (secret,) = (each for each in api.all("Secret") if each["metadata"]["name"] == first)
+    key = NamespacedName(secret["metadata"]["namespace"], f"{first}-copy")
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
+    api.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"namespace": key.namespace, "name": key.name},
+            "data": data,
+        }
+    )
+    own = NamespacedName(metadata.get("namespace", ""), metadata["name"])
+    api.change(reference["kind"], own, {"spec": {"secretRef": {"name": key.name}}})
+    return reference, key
 
 
 def find_source(manifests: Manifests, kind: IdentityType) -> JSON:

@@ -66,6 +66,25 @@ class LocatesServers(Protocol):
 
 
 @runtime_checkable
+class SeparatesAccounts(Protocol):
+    """Protocol for a test double that knows to which accounts its servers belong.
+
+    This protocol is optional: not every infrastructure has accounts.
+    """
+
+    def accounts(self) -> dict[str, str]:
+        """Return the account of each server, keyed by its name in ``servers()``.
+
+        An account may have any name; each identity has one of its own.
+        """
+        ...
+
+    def other_credentials(self) -> dict[str, str]:
+        """Return the content of a Secret for another account than that of the samples."""
+        ...
+
+
+@runtime_checkable
 class SimulatesFaults(Protocol):
     """Protocol for a test double whose calls can fail.
 
@@ -185,6 +204,11 @@ class ProviderUnderTest:
         """Return the groups of controllers of type ``kind``, each with its component."""
         found: list[tuple[Component, Any]] = list(self.groups())
         return [(component, group) for component, group in found if isinstance(group, kind)]
+
+
+def has_accounts(provider: ProviderUnderTest) -> bool:
+    """Return whether the test double knows to which accounts its servers belong."""
+    return hasattr(provider.infrastructure, "accounts")
 
 
 def slice_of(group: object) -> str:

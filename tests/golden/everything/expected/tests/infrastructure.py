@@ -45,6 +45,18 @@ class Infrastructure:
                 found[name] = server["zone"]
         return found
 
+    def accounts(self) -> dict[str, str]:
+        """Return the account of each server, keyed by the server's name."""
+        folder = self._folder / "servers"
+        return {
+            name: json.loads((folder / f"{name}.json").read_text())["account"]
+            for name in self.servers()
+        }
+
+    def other_credentials(self) -> dict[str, str]:
+        """Return the content of a Secret for another account than that of the samples."""
+        return {"username": "another", "password": "another"}
+
     def simulate(self, faults: Faults) -> None:
         """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.
 

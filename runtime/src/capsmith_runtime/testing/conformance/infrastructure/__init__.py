@@ -11,6 +11,7 @@ from capsmith_runtime.testing.conformance.infrastructure.deletion_order import T
 from capsmith_runtime.testing.conformance.infrastructure.failure_domains import TestFailureDomains
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
 from capsmith_runtime.testing.conformance.infrastructure.identities import (
+    TestAccountsOfMachines,
     TestMachineIdentities,
     TestSourceIdentities,
 )
@@ -29,6 +30,7 @@ from capsmith_runtime.testing.conformance.infrastructure.watches import (
 
 __all__ = [
     "TestAccounts",
+    "TestAccountsOfMachines",
     "TestClustersWithoutMachines",
     "TestControlPlaneEndpoint",
     "TestDeletionOrder",

@@ -13,9 +13,9 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
 )
-from capsmith_runtime.testing.identities import copy_first, find_source, remove_identity
+from capsmith_runtime.testing.identities import add_other, copy_first, find_source, remove_identity
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.testing.provider import ProviderUnderTest, SeparatesAccounts, has_accounts
 
 
 class TestMachineIdentities(InfrastructureConformance):
@@ -24,13 +24,7 @@ class TestMachineIdentities(InfrastructureConformance):
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
         """Return the pairs of kinds whose machines use their own identity through sessions."""
-        return [
-            case
-            for case in super().cases(provider)
-            if case.controllers.identities
-            and CREDENTIALS_FEATURE in case.machine_kind.features
-            and case.machine_kind.reconciler.session_factory is not None
-        ]
+        return [each for each in super().cases(provider) if _uses_own_sessions(each)]
 
     @scenario
     async def test_a_machine_without_its_own_identity_is_not_forgotten(
@@ -48,6 +42,42 @@ class TestMachineIdentities(InfrastructureConformance):
         await env.eventually("the machine is provisioned", lambda: env.has_machine(key))
         await env.quiet()
         await _delete_without(env, key, reference)
+
+
+class TestAccountsOfMachines(InfrastructureConformance):
+    """Accounts of machines with an identity of their own.
+
+    Requires a test double with the methods ``accounts`` and ``other_credentials``.
+    """
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return the pairs of kinds whose machines use their own identity through sessions."""
+        if not has_accounts(provider):
+            return []
+        return [each for each in super().cases(provider) if _uses_own_sessions(each)]
+
+    @scenario
+    async def test_servers_are_in_the_account_of_the_machine(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A server is created and deleted with the machine's identity, not its cluster's."""
+        double = env.infrastructure
+        assert isinstance(double, SeparatesAccounts)
+        values = double.other_credentials()
+        reference, _ = add_other(env.api, env.manifests, env.controllers.identities, values)
+        cluster = await env.running_cluster()
+        await env.running_machine(cluster)
+        shared = double.accounts()
+        key = env.core.add_machine(cluster, "m2")
+        change = {"spec": {"identityRef": reference}}
+        env.api.change(env.machine_kind.resource.kind, key, change)
+        await env.eventually("the machine is provisioned", lambda: env.has_machine(key))
+        assert len(set(double.accounts().values())) == 2, "created with the cluster's identity"
+
+        env.api.remove(env.machine_kind.resource.kind, key)
+        await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
+        assert double.accounts() == shared
 
 
 class TestSourceIdentities(InfrastructureConformance):
@@ -103,6 +133,14 @@ async def _delete_without(
     env.api.add(identity)
     await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
     assert env.infrastructure.servers() == []
+
+
+def _uses_own_sessions(case: InfrastructureCase) -> bool:
+    return (
+        bool(case.controllers.identities)
+        and CREDENTIALS_FEATURE in case.machine_kind.features
+        and case.machine_kind.reconciler.session_factory is not None
+    )
 
 
 def _kind(env: InfrastructureEnvironment) -> IdentityKind:

@@ -1,6 +1,10 @@
 """Conformance tests for machine pools."""
 
-from capsmith_runtime.testing.conformance.machine_pool.identities import TestMachinePoolIdentities
+from capsmith_runtime.testing.conformance.machine_pool.identities import (
+    TestAccountsOfMachinePools,
+    TestAccountsOfPoolMachines,
+    TestMachinePoolIdentities,
+)
 from capsmith_runtime.testing.conformance.machine_pool.machines import (
     TestPoolMachineReplacement,
     TestPoolMachines,
@@ -13,6 +17,8 @@ from capsmith_runtime.testing.conformance.machine_pool.pools import (
 )
 
 __all__ = [
+    "TestAccountsOfMachinePools",
+    "TestAccountsOfPoolMachines",
     "TestMachinePool",
     "TestMachinePoolCalls",
     "TestMachinePoolIdentities",

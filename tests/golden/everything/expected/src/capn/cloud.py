@@ -4,6 +4,9 @@ It lets everything run before there is a real cloud.  The caller chooses an ``ex
 resource and finds the resource by it, so nothing is created twice, even after a crash at any point.
 Like a real cloud, it chooses the ids of its servers itself.  Your own client must offer the same.
 
+Each identity is an account: a cloud that is opened for an identity sees the servers of its account
+and no others.
+
 In a Pod, the temporary folder disappears with the Pod, and all servers with it.  Each new Pod, for
 example after an upgrade, starts with an empty cloud, and existing Machines fail.  To try upgrades,
 put the folder on a volume.
@@ -26,6 +29,8 @@ import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from capsmith_runtime.infrastructure import Credentials, SessionFactory
+
 SCHEME = "nimbus"
 
 
@@ -39,6 +44,8 @@ class Server:
     cluster: str
     user_data: str | None
     zone: str | None = None
+    account: str = ""
+    """The account that the server belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +61,13 @@ class SimulatedCloud:
 
     zones = ("zone-1", "zone-2")
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, account: str = "") -> None:
         chosen = os.environ.get("CAPSMITH_SIMULATED_CLOUD_DIR")
         default = Path(tempfile.gettempdir()) / f"{SCHEME}-simulated-cloud"
         self.folder = folder or (Path(chosen) if chosen else default)
         for name in ("servers", "clusters", "resources", "restarts"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self._account = account
         self.inject_faults(self)
 
     def inject_faults(self, client: object) -> None:
@@ -81,8 +89,7 @@ class SimulatedCloud:
 
     def find_server(self, external_id: str) -> Server | None:
         """Return the server with this external id, if it exists."""
-        text = self._read("servers", external_id)
-        return Server(**json.loads(text)) if text is not None else None
+        return self._read_server(external_id)
 
     def create_server(
         self,
@@ -101,13 +108,19 @@ class SimulatedCloud:
             cluster=cluster,
             user_data=user_data,
             zone=zone,
+            account=self._account,
         )
         self._create("server", external_id, json.dumps(asdict(server)))
         return self.find_server(external_id) or server
 
     def delete_server(self, external_id: str) -> bool:
         """Delete the server; return False if it does not exist."""
-        return self._delete("server", external_id)
+        return self._read_server(external_id) is not None and self._delete("server", external_id)
+
+    def _read_server(self, external_id: str) -> Server | None:
+        text = self._read("servers", external_id)
+        server = Server(**json.loads(text)) if text is not None else None
+        return server if server is not None and server.account == self._account else None
 
     def find_cluster(self, external_id: str) -> SharedResources | None:
         """Return the shared resources of the cluster with this external id, if they exist."""
@@ -182,3 +195,14 @@ class SimulatedCloud:
     def _log(self, line: str) -> None:
         with (self.folder / "journal.log").open("a") as journal:
             journal.write(line + "\n")
+
+
+class CloudSessions(SessionFactory[SimulatedCloud]):
+    """Opens the cloud for an identity; reconcilers get it from ``session(CloudSessions)``."""
+
+    def open(self, credentials: Credentials) -> SimulatedCloud:
+        """Return the cloud with the account of the identity."""
+        return SimulatedCloud(account=f"{credentials.identity_kind} {credentials.identity}")
+
+    def close(self, session: SimulatedCloud) -> None:
+        """Do nothing: the simulated cloud has no connections."""

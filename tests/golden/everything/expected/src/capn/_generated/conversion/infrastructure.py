@@ -89,6 +89,26 @@ KINDS: Final = (
     ),
     ConvertedKind(
         group="infrastructure.nimbus.example.com",
+        kind="NimbusMachinePool",
+        contracts={
+            "v1alpha1": "v1beta2",
+            "v1beta1": "v1beta2",
+            "v1beta2": "v1beta2",
+        },
+        changes=(),
+    ),
+    ConvertedKind(
+        group="infrastructure.nimbus.example.com",
+        kind="NimbusMachinePoolTemplate",
+        contracts={
+            "v1alpha1": "v1beta2",
+            "v1beta1": "v1beta2",
+            "v1beta2": "v1beta2",
+        },
+        changes=(),
+    ),
+    ConvertedKind(
+        group="infrastructure.nimbus.example.com",
         kind="NimbusRemediation",
         contracts={
             "v1alpha1": "v1beta2",

@@ -18,6 +18,8 @@ VERSIONS: Final[Mapping[tuple[str, str], str]] = {
     ("infrastructure.nimbus.example.com", "NimbusMachineTemplate"): "",
     ("infrastructure.nimbus.example.com", "NimbusServer"): "",
     ("infrastructure.nimbus.example.com", "NimbusServerTemplate"): "",
+    ("infrastructure.nimbus.example.com", "NimbusMachinePool"): "",
+    ("infrastructure.nimbus.example.com", "NimbusMachinePoolTemplate"): "",
     ("infrastructure.nimbus.example.com", "NimbusRemediation"): "",
     ("infrastructure.nimbus.example.com", "NimbusRemediationTemplate"): "",
     ("infrastructure.nimbus.example.com", "NimbusSecurityGroup"): "",

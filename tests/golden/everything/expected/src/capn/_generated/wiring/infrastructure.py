@@ -12,6 +12,8 @@ from capsmith_runtime.conversion.controllers import ConversionWebhook
 from capsmith_runtime.health.controllers import HealthCheckFactory
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
+from capsmith_runtime.infrastructure.machine_pool.kinds import InfraMachinePoolKind
 from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
@@ -26,6 +28,7 @@ from capsmith_runtime.workload.client import WorkloadClients
 from ...controllers.nimbus_cluster import NimbusClusterReconciler
 from ...controllers.nimbus_image import NimbusImageReconciler
 from ...controllers.nimbus_machine import NimbusMachineReconciler
+from ...controllers.nimbus_machine_pool import NimbusMachinePoolReconciler
 from ...controllers.nimbus_metal_cluster import NimbusMetalClusterReconciler
 from ...controllers.nimbus_remediation import NimbusRemediationReconciler
 from ...controllers.nimbus_security_group import NimbusSecurityGroupReconciler
@@ -35,6 +38,7 @@ from ...webhooks.nimbus_machine import NimbusMachineDefaulter, NimbusMachineVali
 from ..api.nimbus_cluster import NimbusClusterSpec
 from ..api.nimbus_image import NimbusImageSpec
 from ..api.nimbus_machine import NimbusMachineSpec
+from ..api.nimbus_machine_pool import NimbusMachinePoolSpec
 from ..api.nimbus_metal_cluster import NimbusMetalClusterSpec
 from ..api.nimbus_remediation import NimbusRemediationSpec
 from ..api.nimbus_security_group import NimbusSecurityGroupSpec
@@ -57,6 +61,7 @@ COMPONENT: Final = Component(
             resources=(
                 "nimbusclusters",
                 "nimbusidentities",
+                "nimbusmachinepools",
                 "nimbusmachines",
                 "nimbusmetalclusters",
                 "nimbusremediations",
@@ -86,6 +91,7 @@ COMPONENT: Final = Component(
             groups=("infrastructure.nimbus.example.com",),
             resources=(
                 "nimbusclustertemplates",
+                "nimbusmachinepooltemplates",
                 "nimbusmachinetemplates",
                 "nimbusmetalclustertemplates",
                 "nimbusremediationtemplates",
@@ -256,6 +262,23 @@ COMPONENT: Final = Component(
                     sources=("NimbusIdentity", "NimbusRoleIdentity"),
                 ),
             ),
+            pools=MachinePoolKinds(
+                whole=(
+                    InfraMachinePoolKind(
+                        resource=ResourceType(
+                            group="infrastructure.nimbus.example.com",
+                            version="v1beta1",
+                            kind="NimbusMachinePool",
+                            plural="nimbusmachinepools",
+                        ),
+                        finalizer="nimbusmachinepool.infrastructure.nimbus.example.com",
+                        features=frozenset({"credentials", "instances", "providerID"}),
+                        spec=NimbusMachinePoolSpec,
+                        reconciler=NimbusMachinePoolReconciler,
+                    ),
+                ),
+                with_machines=(),
+            ),
             template=MachineTemplateController,
             workload=WorkloadClients,
             additional=(
@@ -331,6 +354,8 @@ COMPONENT: Final = Component(
             "nimbusmachinetemplates.infrastructure.nimbus.example.com",
             "nimbusservers.infrastructure.nimbus.example.com",
             "nimbusservertemplates.infrastructure.nimbus.example.com",
+            "nimbusmachinepools.infrastructure.nimbus.example.com",
+            "nimbusmachinepooltemplates.infrastructure.nimbus.example.com",
             "nimbusremediations.infrastructure.nimbus.example.com",
             "nimbusremediationtemplates.infrastructure.nimbus.example.com",
             "nimbussecuritygroups.infrastructure.nimbus.example.com",

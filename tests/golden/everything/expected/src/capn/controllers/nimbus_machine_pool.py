@@ -1,0 +1,70 @@
+"""Pools of servers that the infrastructure manages as a whole."""
+
+from __future__ import annotations
+
+from capsmith_runtime.infrastructure import (
+    Address,
+    Deleted,
+    InfraMachinePoolDeleteScope,
+    InfraMachinePoolReconciler,
+    InfraMachinePoolScope,
+    InfraMachinePoolState,
+    Instance,
+    Waiting,
+)
+
+from .._generated.api.nimbus_machine_pool import NimbusMachinePoolSpec
+from ..cloud import SCHEME, Server
+from ..server_groups import GroupSessions
+
+POLL_SECONDS = 10.0
+"""Seconds between reads of a pool that the infrastructure's own autoscaler may scale."""
+
+
+class NimbusMachinePoolReconciler(InfraMachinePoolReconciler[NimbusMachinePoolSpec]):
+    """Replace the simulated cloud with your own client; keep the signatures."""
+
+    session_factory = GroupSessions
+
+    def reconcile_normal(
+        self, pool: InfraMachinePoolScope[NimbusMachinePoolSpec]
+    ) -> InfraMachinePoolState | Waiting:
+        """Look up the group, scale it to the desired size, and return its servers.
+
+        A new spec or version applies to servers that are created from now on.  Replace existing
+        servers here if your infrastructure requires it.
+        """
+        # The session of the pool's own identity, or else of its cluster's.
+        groups = pool.session(GroupSessions)
+        group = groups.find(pool.external_id)
+        size = pool.replicas
+        if group is not None and pool.replicas_managed_elsewhere:
+            size = group.size
+        user_data = None
+        if len(groups.servers(pool.external_id)) < size and groups.cloud.stores_user_data():
+            # Read the data each time: they change, for example when a bootstrap token is renewed.
+            user_data = pool.bootstrap_data().text
+        servers = groups.scale(pool.external_id, pool.name, pool.cluster.name, size, user_data)
+        return InfraMachinePoolState(
+            instances=[_instance(server, pool.version) for server in servers],
+            replicas=size,
+            provider_id=f"{SCHEME}://{pool.external_id}",
+            requeue_after=POLL_SECONDS if pool.replicas_managed_elsewhere else None,
+        )
+
+    def reconcile_delete(
+        self, pool: InfraMachinePoolDeleteScope[NimbusMachinePoolSpec]
+    ) -> Deleted | Waiting:
+        """Delete the group with its servers.  Return Deleted only when it no longer exists."""
+        if pool.session(GroupSessions).delete(pool.external_id):
+            pool.logger.info("deleted")
+        return Deleted()
+
+
+def _instance(server: Server, version: str | None) -> Instance:
+    return Instance(
+        provider_id=server.provider_id,
+        name=server.name,
+        addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")],
+        version=version,
+    )

@@ -1,0 +1,116 @@
+"""Groups of servers in the simulated cloud, like the scaling groups of a real one.
+
+A group has a size and numbers its servers; it never uses a number twice.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from capsmith_runtime.infrastructure import Credentials, SessionFactory
+
+from .cloud import CloudSessions, Server, SimulatedCloud
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """A simulated group."""
+
+    id: str
+    name: str
+    size: int
+    """Desired number of servers; an autoscaler of the cloud would change it."""
+    created: int
+    """Number of servers created so far."""
+
+
+class ServerGroups:
+    """All groups; safe to use from several threads and processes at once."""
+
+    def __init__(self, cloud: SimulatedCloud) -> None:
+        self.cloud = cloud
+        self._folder = cloud.folder / "groups"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        cloud.inject_faults(self)
+
+    def find(self, external_id: str) -> ServerGroup | None:
+        """Return the group with this external id, if it exists."""
+        try:
+            return ServerGroup(**json.loads(self._path(external_id).read_text()))
+        except FileNotFoundError:
+            return None
+
+    def servers(self, external_id: str) -> list[Server]:
+        """Return the servers of a group, the oldest first."""
+        found = (
+            self.cloud.find_server(path.stem)
+            for path in (self.cloud.folder / "servers").glob(f"{external_id}-*.json")
+        )
+        return sorted((server for server in found if server), key=_number)
+
+    def scale(
+        self, external_id: str, name: str, cluster: str, size: int, user_data: str | None
+    ) -> list[Server]:
+        """Create the group if necessary and scale it; the newest servers are deleted first."""
+        with self._locked():
+            group = self.find(external_id) or ServerGroup(external_id, name, size, 0)
+            servers = self.servers(external_id)
+            # An earlier call may have crashed between creating servers and storing the number.
+            created = max([group.created, *(_number(server) + 1 for server in servers)])
+            for number in range(created, created + size - len(servers)):
+                created = number + 1
+                servers.append(
+                    self.cloud.create_server(
+                        f"{external_id}-{number}", f"{name}-{number}", cluster, user_data
+                    )
+                )
+            for server in servers[size:]:
+                self.cloud.delete_server(f"{external_id}-{_number(server)}")
+            self._write(ServerGroup(external_id, name, size, created))
+        return servers[:size]
+
+    def delete(self, external_id: str) -> bool:
+        """Delete a group with all its servers; return False if it does not exist."""
+        with self._locked():
+            existed = self._path(external_id).exists()
+            for server in self.servers(external_id):
+                self.cloud.delete_server(f"{external_id}-{_number(server)}")
+            self._path(external_id).unlink(missing_ok=True)
+            return existed
+
+    def _path(self, external_id: str) -> Path:
+        return self._folder / f"{external_id}.json"
+
+    def _write(self, group: ServerGroup) -> None:
+        handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".")
+        with os.fdopen(handle, "w") as file:
+            file.write(json.dumps(asdict(group)))
+        Path(draft).replace(self._path(group.id))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self._folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+class GroupSessions(SessionFactory[ServerGroups]):
+    """Opens the groups of an identity's account; pools get them from ``session(GroupSessions)``."""
+
+    def open(self, credentials: Credentials) -> ServerGroups:
+        """Return the groups of the account."""
+        return ServerGroups(CloudSessions().open(credentials))
+
+    def close(self, session: ServerGroups) -> None:
+        """Do nothing: the simulated cloud has no connections."""
+
+
+def _number(server: Server) -> int:
+    return int(server.name.rpartition("-")[2])
