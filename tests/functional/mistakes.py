@@ -305,6 +305,17 @@ _BOOTSTRAP: Final = {
         "            return Waiting('Initialized', 'once is enough')\n"
         "        type(self)._did = config.is_first_control_plane",
     ),
+    "renews the data once": _controller(
+        "kindle_config",
+        "        return self.bootstrap_data(config)\n",
+        "        found = self.bootstrap_data(config)\n"
+        "        return BootstrapDocument(found.value, found.format)\n",
+    ),
+    "never renews the data of a pool": _controller(
+        "kindle_config",
+        "refresh_after=TOKEN_SECONDS / 2",
+        "refresh_after=TOKEN_SECONDS / 2 if config.machine else None",
+    ),
     "creates a mirror when its kind is loaded": _controller(
         "kindle_mirror",
         "self._cloud = cloud or SimulatedCloud()",

@@ -153,6 +153,19 @@ class TestWaitingMachines(ScriptedBootstrap):
         await env.eventually("renewed", lambda: env.data(key) == b"renewed 1")
 
     @scenario
+    async def test_data_that_are_not_due_are_not_read_again(
+        self, env: BootstrapEnvironment, script: Script, refresh: Script
+    ) -> None:
+        """A reconcile of one of many waiting machines costs no request."""
+        key = await _waiting_machine(env, script)
+        await env.quiet()
+        before = len(env.api.requests)
+        env.adopt("Machine", key)
+        await env.quiet()
+        assert env.api.requests[before:] == []
+        await env.eventually("renewed", lambda: env.data(key) == b"renewed 1")
+
+    @scenario
     async def test_data_stay_when_they_cannot_be_renewed(
         self, env: BootstrapEnvironment, script: Script, refresh: Script
     ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -52,8 +53,11 @@ NAME_TAKEN_RETRY_SECONDS: Final = 60.0
 
 
 def utc_now() -> datetime:
-    """Return the current time in UTC, for scheduling when to refresh the data."""
-    return datetime.now(UTC)
+    """Return the current time in UTC, for scheduling when to refresh the data.
+
+    It is read from ``time.time()``, which the conformance tests set.
+    """
+    return datetime.fromtimestamp(time.time(), UTC)
 
 
 def is_owned_by_machine(config: JSON) -> bool:
@@ -95,8 +99,11 @@ class BootstrapConfigController:
         self._now = now
         self._secrets = DataSecretStore(context.client)
         self._lock = ControlPlaneInitMutex(context.client, caches.reader.version)
-        self._owner_checked: set[NamespacedName] = set()
-        """Configurations whose Secret has a correct owner reference in the current API version."""
+        self._owner_checked: dict[NamespacedName, str] = {}
+        """When to refresh the data, for configurations whose Secret has a correct owner reference.
+
+        Correct in the current API version. The time is empty for never, or if it was not read.
+        """
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Reconcile a configuration.
@@ -116,7 +123,7 @@ class BootstrapConfigController:
             return Result()
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             # A backup tool may restore objects without their owners in the meantime (SM-11).
-            self._owner_checked.discard(key)
+            self._owner_checked.pop(key, None)
             return Result()
         if owner.is_control_plane and cluster.control_plane_initialized:
             await self._lock.release(cluster)
@@ -128,10 +135,10 @@ class BootstrapConfigController:
         own_name, used_name = data_secret_of(patcher.obj), owner.data_secret_name
         if owner.pool is None and self._status.is_created(patcher.obj):
             if self._is_refreshable(patcher, owner):
-                return await self._refresh(patcher, cluster, owner)
+                return await self._refresh(patcher, key, cluster, owner)
             if key not in self._owner_checked:
                 await self._secrets.ensure_owner(patcher.obj, cluster.name)
-                self._owner_checked.add(key)
+                self._owner_checked[key] = ""
             return await self._report_created(patcher, own_name)
         if used_name is not None and (owner.pool is None or used_name != own_name):
             return await self._restore_status(patcher, cluster, used_name)
@@ -184,15 +191,20 @@ class BootstrapConfigController:
             and not bootstrap.is_updating_in_place(patcher.obj)
         )
 
-    async def _refresh(self, patcher: Patcher, cluster: Cluster, owner: ConfigOwner) -> Result:
+    async def _refresh(
+        self, patcher: Patcher, key: NamespacedName, cluster: Cluster, owner: ConfigOwner
+    ) -> Result:
         """Let the author renew the data of a Machine that has not joined, once they are due."""
         name = data_secret_of(patcher.obj)
+        known = self._owner_checked.get(key)
+        if known and self._seconds_left(known) != 0:
+            return await self._report_created(patcher, name, refresh_at=known)
         try:
             content = await self._secrets.read(patcher.obj, cluster.name, in_use=True)
         except DataSecretNameTakenError:
             # Another object replaced the Secret after the data were reported.
             content = None
-        if content is None or self._seconds_left(content) != 0:
+        if content is None or self._seconds_left(content.refresh_at) != 0:
             return await self._report_created(patcher, name, content)
         hook = self._author.reconciler.refresh_data
         return await self._store(patcher, cluster, owner, hook, content, is_first=False)
@@ -305,14 +317,14 @@ class BootstrapConfigController:
         if owner.pool is None:
             return False
         changed = bool(content.inputs) and content.inputs != owner.inputs_digest(patcher.obj)
-        return changed or self._seconds_left(content) == 0
+        return changed or self._seconds_left(content.refresh_at) == 0
 
-    def _seconds_left(self, content: DataContent) -> float | None:
-        """Return the seconds until the data must be renewed, or None for never."""
-        if not content.refresh_at:
+    def _seconds_left(self, refresh_at: str) -> float | None:
+        """Return the seconds until data with this time must be renewed, or None for never."""
+        if not refresh_at:
             return None
         try:
-            due = datetime.fromisoformat(content.refresh_at)
+            due = datetime.fromisoformat(refresh_at)
         except ValueError:
             return 0
         if due.tzinfo is None:
@@ -320,13 +332,19 @@ class BootstrapConfigController:
         return max(0.0, due.timestamp() - self._now().timestamp())
 
     def _forget(self, key: NamespacedName) -> Result:
-        self._owner_checked.discard(key)
+        self._owner_checked.pop(key, None)
         self._reporter.forget(key)
         self._author.forget(key)
         return Result()
 
     async def _report_created(
-        self, patcher: Patcher, secret: str, content: DataContent | None = None, extra: Any = None
+        self,
+        patcher: Patcher,
+        secret: str,
+        content: DataContent | None = None,
+        extra: Any = None,
+        *,
+        refresh_at: str = "",
     ) -> Result:
         """Report in the status that the data exist, and the name of their Secret."""
         if content is not None and content.certificates_expiry:
@@ -334,14 +352,14 @@ class BootstrapConfigController:
             await patcher.annotate(annotation, content.certificates_expiry)
         key = NamespacedName(metadata.namespace(patcher.obj), metadata.name(patcher.obj))
         if content is not None:
-            self._owner_checked.add(key)
+            refresh_at = self._owner_checked[key] = content.refresh_at
         status = self._status.build_created_status(
             patcher.obj, secret, encode_status(extra), self.kind.features
         )
         status = self._context.writer.remove_failure(status)
         await patcher.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))
         self._reporter.forget(key)
-        left = self._seconds_left(content) if content is not None else None
+        left = self._seconds_left(refresh_at)
         if left is None:
             return Result()
         resync = resync_seconds(self._context)

@@ -52,10 +52,11 @@ def bootstrap_config(
     is_control_plane: bool = False,
     is_first: bool = False,
     cluster: Cluster | None = None,
+    previous: BootstrapData | None = None,
     certificates: Certificates = CERTIFICATES,
     session: object = None,
 ) -> BootstrapConfigScope[Spec]:
-    """Create the scope to pass to ``bootstrap_data`` for a Machine."""
+    """Create the scope to pass to ``bootstrap_data`` or ``refresh_data`` for a Machine."""
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,
@@ -67,7 +68,7 @@ def bootstrap_config(
         machine_pool=None,
         is_first_control_plane=is_first,
         node_taints=() if is_control_plane else (UNINITIALIZED_TAINT,),
-        previous=None,
+        previous=previous,
         _certificates=_reader(certificates),
         _session=ScopeSession(session),
     )

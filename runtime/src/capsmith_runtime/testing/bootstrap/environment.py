@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import datetime
 
 from capsmith_runtime.bootstrap.controller import BootstrapConfigKind
 from capsmith_runtime.component import Component
@@ -117,6 +118,14 @@ class BootstrapEnvironment(TestEnvironment):
         secret = self.secret(key)
         assert secret is not None, f"{key} has no Secret"
         return base64.b64decode(secret["data"]["value"])
+
+    def refresh_time(self, key: NamespacedName) -> float | None:
+        """Return when a configuration's data have to be renewed, or None for never."""
+        secret = self.secret(key)
+        assert secret is not None, f"{key} has no Secret"
+        name = f"{self.kind.resource.group}/refresh-at"
+        found = (secret["metadata"].get("annotations") or {}).get(name)
+        return None if found is None else datetime.fromisoformat(found).timestamp()
 
     def lock(self, cluster: NamespacedName) -> JSON | None:
         """Return a Cluster's init lock, or None while no machine holds it."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
+import pytest
 import yaml
-from capsmith_runtime.bootstrap import LINUX_SENTINEL, BootstrapDocument
+from capsmith_runtime.bootstrap import LINUX_SENTINEL, BootstrapData, BootstrapDocument
 from capsmith_runtime.testing import bootstrap as testing
 
 from cluster_api_provider_harbour._generated.api.harbour_config import HarbourConfigSpec
@@ -48,11 +50,38 @@ def test_sentinel_file_is_created_last() -> None:
     assert script.index(_command(_files())) < script.index(LINUX_SENTINEL)
 
 
+def test_machine_that_waits_gets_a_new_token_before_its_own_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reconciler = HarbourConfigReconciler()
+    config = testing.bootstrap_config(SPEC)
+    began = time.time()
+    monkeypatch.setattr(time, "time", lambda: began)
+    document = reconciler.bootstrap_data(config)
+    for _ in range(2):
+        assert isinstance(document, BootstrapDocument)
+        assert document.refresh_after is not None
+        began += document.refresh_after
+        assert _token_end(document) > began
+        former = _token_end(document)
+        previous = BootstrapData(document.value, document.format)
+        config = testing.bootstrap_config(SPEC, previous=previous)
+        document = reconciler.refresh_data(config)
+        assert isinstance(document, BootstrapDocument)
+        assert _token_end(document) > former
+
+
 def test_data_of_a_pool_are_refreshed() -> None:
     config = testing.pool_bootstrap_config(SPEC)
     result = HarbourConfigReconciler().bootstrap_data(config)
     assert isinstance(result, BootstrapDocument)
     assert result.refresh_after is not None
+
+
+def _token_end(document: BootstrapDocument) -> float:
+    files = yaml.safe_load(document.value)["write_files"]
+    (settings,) = (each["content"] for each in files if each["path"].endswith(".json"))
+    return float(json.loads(settings)["token"].rsplit(".", 2)[1])
 
 
 def _files(*, is_control_plane: bool = False, is_first: bool = False) -> dict[str, str]:

@@ -8,10 +8,12 @@ from capsmith_runtime.testing.conformance.bootstrap.machines import (
     TestBootstrapData,
     TestBootstrapDataOfPools,
 )
+from capsmith_runtime.testing.conformance.bootstrap.refresh import TestBootstrapDataRefresh
 
 __all__ = [
     "TestBootstrapData",
     "TestBootstrapDataOfPools",
+    "TestBootstrapDataRefresh",
     "TestBootstrapFaults",
     "TestBootstrapSecrets",
 ]

@@ -55,8 +55,18 @@ class HarbourConfigReconciler(BootstrapConfigReconciler[HarbourConfigSpec]):
             files.append(write_file(f"{FOLDER}/pki/ca.key", ca.private_key, "0600"))
         command = run_command(f"{NODE} {action} --config {FOLDER}/node.json")
         document = cloud_config({"write_files": files, "runcmd": [command]})
-        # Refreshed for pools only: their later machines need a token that is still valid.
+        # Machines that start later, such as those of a pool, need a token that is still valid.
         return BootstrapDocument(document, "cloud-config", refresh_after=TOKEN_SECONDS / 2)
+
+    def refresh_data(
+        self, config: BootstrapConfigScope[HarbourConfigSpec]
+    ) -> BootstrapDocument | Waiting:
+        """Renew the data of a Machine that has not joined when half the token's life has passed.
+
+        Its server may start much later, for example when the infrastructure has no capacity.  If
+        you can extend the token instead, return the value in ``config.previous`` again.
+        """
+        return self.bootstrap_data(config)
 
 
 def _token(name: str, key: str) -> str:
