@@ -12,10 +12,11 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
+from capsmith.clusters.processes.errors import ToolsUnavailable
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.tools import Toolbox, core_releases
-from capsmith.manifests.parse import at, list_of, text_of
+from capsmith.manifests.parse import at, list_of, refuse_depth, text_of
 
 WEBHOOK_PORT_VARIABLE = "CAPI_WEBHOOK_PORT"
 
@@ -79,9 +80,12 @@ class ClusterctlRepository:
         self._add(RepositoryEntry(label, version, folder / components))
 
     def add_core(self, tools: Toolbox, series: str, pki: Pki) -> None:
-        """Add core's release from a release series, with webhooks that call this computer."""
+        """Add core's release from a release series, with webhooks that call this computer.
+
+        Raises ToolsUnavailable if the components that were built are damaged.
+        """
         folder = tools.folders[f"capi-{series}"]
-        documents = load((folder / "core-components.yaml").read_text())
+        documents = _load_built(folder / "core-components.yaml")
         files = {
             "core-components.yaml": dump(
                 [localise_webhooks(each, pki.ca_bundle) for each in documents]
@@ -160,6 +164,20 @@ def _localise_client(client: Any, ca_bundle: str, port: str) -> None:
     client["caBundle"] = ca_bundle
 
 
+def _load_built(file: Path) -> list[JSON]:
+    try:
+        return load(file.read_text())
+    # PyYAML's constructors raise the others for a value that does not have the form of its tag.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        message = f"the components file {file.name} cannot be read: {error}"
+        hint = f"Remove the folder {file.parent}; the next run builds it again."
+        raise ToolsUnavailable(message, hint) from error
+
+
 def load(text: str) -> list[JSON]:
-    """Parse a YAML stream. Empty documents are left out."""
+    """Parse a YAML stream. Empty documents are left out.
+
+    Raises yaml.YAMLError for invalid YAML, and ValueError for a document that is nested too deeply.
+    """
+    refuse_depth(text)
     return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
