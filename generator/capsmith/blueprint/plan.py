@@ -82,10 +82,16 @@ class BlueprintEntry(NamedTuple):
 def load_manifest(text: str, file: str) -> tuple[BlueprintEntry, ...]:
     """Parse a blueprint manifest. ``file`` is the name to use in errors.
 
-    Raises BlueprintError unless it is a list of rows with known keys and unique pairs of source and
-    target.
+    Raises BlueprintError unless it is YAML: a list of rows with known keys and unique pairs of
+    source and target.
     """
-    rows = yaml.load(text, Loader=_LOADER)
+    try:
+        rows = yaml.load(text, Loader=_LOADER)
+    # PyYAML's constructors raise the others for a value that does not have the form of its tag.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        message = f"invalid YAML: {getattr(error, 'problem', None) or error}"
+        raise _bad_manifest(file, message, mark.line + 1 if mark else 0) from error
     if not isinstance(rows, list):
         raise _bad_manifest(file, "it must be a list of rows")
     entries = tuple(_read_row(row, file) for row in rows)
@@ -119,10 +125,9 @@ def _read_row(row: Any, file: str) -> BlueprintEntry:
         raise _bad_manifest(file, f"{source}: {error}") from error
 
 
-def _bad_manifest(file: str, message: str) -> BlueprintError:
-    return BlueprintError(
-        "blueprint-manifest", message, file=file, hint="Correct the manifest of the blueprints."
-    )
+def _bad_manifest(file: str, message: str, line: int = 0) -> BlueprintError:
+    hint = "Correct the manifest of the blueprints."
+    return BlueprintError("blueprint-manifest", message, file=file, line=line, hint=hint)
 
 
 class PlannedFile(NamedTuple):

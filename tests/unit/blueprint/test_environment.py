@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from jinja2 import UndefinedError
 
+from capsmith.blueprint.plan import load_manifest
 from capsmith.blueprint.render import UnsafeText, make_environment
+from capsmith.errors import BlueprintError
 from capsmith.safetext import KindName
 
 USER_TEXT = "'; import os  # {{ 7 * 7 }}"
@@ -85,3 +87,21 @@ def test_compiled_blueprints_are_kept_and_still_refuse() -> None:
         again.render(text=USER_TEXT)
     make_environment({"b": "{{ text }}"}, cache, "2").get_template("b")
     assert len(cache.entries) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("- source: [", 2), ("- {source: a.jinja, owner: merged}\n\tb", 2), ("a: \x00", 0)],
+)
+def test_a_manifest_that_is_no_yaml_is_reported(text: str, line: int) -> None:
+    with pytest.raises(BlueprintError, match="invalid YAML") as raised:
+        load_manifest(text, "blueprints/manifest.yaml")
+    finding = raised.value.finding
+    assert (finding.id, finding.location.file) == ("blueprint-manifest", "blueprints/manifest.yaml")
+    assert finding.location.line == line
+
+
+@pytest.mark.parametrize("text", ["- source: !!timestamp now", "- !!bool maybe"])
+def test_a_manifest_with_values_of_other_forms_is_reported(text: str) -> None:
+    with pytest.raises(BlueprintError, match="invalid YAML"):
+        load_manifest(text, "blueprints/manifest.yaml")
