@@ -218,7 +218,9 @@ def _syntax(error: yaml.YAMLError, text: str, file: str) -> Finding:
         mark = error.problem_mark or error.context_mark
         where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
         message = ", ".join(part for part in (error.context, error.problem) if part)
-        if _OF_PLAIN_TEXT.search(message):
+        if mark and text[mark.index : mark.index + 1] == "\t":
+            hint = "Indent with spaces: YAML allows no tabs here."
+        elif _OF_PLAIN_TEXT.search(message):
             hint = f"{_QUOTE} {hint}"
         return Finding("yaml-syntax", f"invalid YAML: {message}", where, hint=hint)
     if isinstance(error, yaml.reader.ReaderError):

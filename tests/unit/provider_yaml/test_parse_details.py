@@ -16,6 +16,7 @@ from tests.invalid.cases import EXAMPLES
 ACME = (EXAMPLES / "acme" / "provider.yaml").read_text(encoding="utf-8")
 
 _QUOTE = "Quote the text of `description`: in braces, a comma outside of quotes ends it."
+_TABS = "Indent with spaces: YAML allows no tabs here."
 _QUOTE_SIGNS = 'Write a text with such characters in quotes, as in `description: "Size: S, M or L"`'
 
 
@@ -63,6 +64,9 @@ def hints(text: str) -> list[str]:
         ("enum: [north, south]", "enum: [north: cold, [south]", _QUOTE_SIGNS),
         ("size: string!", "size:\n        description: Size: S or L", _QUOTE_SIGNS),
         ("size: string!", "size: 'string", "Check the indentation, quotes and brackets"),
+        ("      size: string!", "\tsize: string!", _TABS),
+        ("size: string!", "size:\n\t\ttype: string", _TABS),
+        ("size: string!", "size: {\n@}", "Check the indentation, quotes and brackets"),
     ],
 )
 def test_hints_say_what_to_do(old: str, new: str, hint: str) -> None:
