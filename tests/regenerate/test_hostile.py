@@ -135,6 +135,7 @@ Notes = dict[str, object]
         lambda path: {"records": {"a": path}},
         lambda path: {"touched": {"a": {"before": path, "after": "", "mode": 420}}},
         lambda path: {"touched": []},
+        lambda path: {"touched": {"a": {"before": "", "after": "", "mode": float("inf")}}},
         lambda path: {"names": None},
     ],
 )

@@ -68,7 +68,10 @@ class Unfinished:
             found = cls(names, conflicts, touched, records)
             _ = [locate_kept_text(kept) for kept in found.kept]  # each of them is one
             return found
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            *(ValueError, KeyError, TypeError),
+            *(AttributeError, OverflowError, RecursionError),
+        ) as error:
             raise UnreadableInput(
                 "unfinished-unreadable",
                 "this is not a record of an update with conflicts that capsmith wrote",
