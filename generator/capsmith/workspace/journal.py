@@ -87,6 +87,10 @@ _NOTED = f"{_PENDING}.new"
 """The list while it is written: one name, so that the next run finds what a killed one left."""
 
 
+_MAX_LIST = 64 * 1024 * 1024
+"""Maximum size of the list, in bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Pending:
     """Digests by path: of each file before and after the change, empty if there is no file.
@@ -131,7 +135,10 @@ class Journal:
         one of the files has been saved since then.  There must be no pending change.  If an
         exception is raised, nothing has changed.
         """
-        self._discard_stage()
+        # What cannot be removed could be a pipe, or another name of a file elsewhere, and writing
+        # would open it.
+        if os.path.lexists(self._discard_stage()):
+            raise make_refusal(_STAGE, "this cannot be removed")
         try:
             write_all(self._staged(path, file) for path, file in change.writes.items())
             paths = sorted({*change.writes, *change.removals})
@@ -320,6 +327,8 @@ class Journal:
     def _load(self) -> _Pending:
         file = resolve_inside(self._folder, _PENDING)
         try:
+            if file.stat().st_size > _MAX_LIST:
+                raise ValueError("the list is too long")
             document = json.loads(file.read_bytes())
             # The list comes from the repository, which may be anyone's, so its paths are validated
             # like input.
