@@ -177,13 +177,16 @@ class Console:
         Text goes to standard error, and machine-readable formats go to standard output.
         """
         # Output and logs of several lines are shortened line by line.
-        finding = error.finding._replace(message=shorten_lines(error.finding.message))
-        if self._machine(Report(findings=(finding,)), error.exit_code):
+        findings = tuple(
+            each._replace(message=shorten_lines(each.message)) for each in error.findings
+        )
+        if self._machine(Report(findings=findings), error.exit_code):
             return
-        first, *rest = format_finding(_without_details(finding))
-        details = finding.message.splitlines()[1:]
-        for line in [first, *(f"    {make_printable(each)}" for each in details), *rest]:
-            click.echo(line, file=sys.stderr)
+        for finding in findings:
+            first, *rest = format_finding(_without_details(finding))
+            details = finding.message.splitlines()[1:]
+            for line in [first, *(f"    {make_printable(each)}" for each in details), *rest]:
+                click.echo(line, file=sys.stderr)
 
     def print_data(self, value: Any) -> None:
         """Print a value as JSON. The order of keys is preserved."""

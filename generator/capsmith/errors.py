@@ -16,7 +16,7 @@ from capsmith.findings import Finding, Location
 
 
 class CapsmithError(Exception):
-    """An error that stops the run. It contains a finding, so that every format can show it."""
+    """An error that stops the run. It contains findings, so that every format can show it."""
 
     exit_code = 2
 
@@ -25,6 +25,13 @@ class CapsmithError(Exception):
         self.finding = Finding(
             id=id, message=message, location=Location(file, line, 1 if line else 0), hint=hint
         )
+        self.others: tuple[Finding, ...] = ()
+        """Findings about other files for the same reason, so that a run reports all at once."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Return all findings, first the one that gives the exception its message."""
+        return (self.finding, *self.others)
 
 
 class UnreadableInput(CapsmithError):

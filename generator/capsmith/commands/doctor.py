@@ -115,7 +115,7 @@ def _preview(folder: Path) -> Report:
     try:
         return preview(folder, UpdateOptions())
     except Refused as error:  # an unfinished or interrupted one
-        return Report((error.finding,))
+        return Report(error.findings)
 
 
 def _contract(contract: Contract, loaded: Loaded) -> Data:

@@ -31,6 +31,8 @@ from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.editing import set_keys
 from capsmith.yamldoc.quote import join_names
 
+_MANIFESTS = (".yaml", ".yml")
+
 
 def upgrade(
     folder: Path, request: UpgradeRequest, options: UpdateOptions, *, dry_run: bool = False
@@ -144,17 +146,16 @@ def _author_files(
         present[path] = plan.change.writes[path].content
     manifests = {path: text for path, text in present.items() if _is_manifest(path)}
     manifest_scaffolds = sorted(filter(_is_manifest, lock.scaffolds))
-    one_of_each_folder = {path.rpartition("/")[0]: path for path in manifest_scaffolds}
-    for path in one_of_each_folder.values():
-        for other, text in repository.read_beside(path).items():
-            if _is_manifest(other) and other not in lock.files:
+    for folder in dict.fromkeys(path.rpartition("/")[0] for path in manifest_scaffolds):
+        for other, text in repository.read_folder(folder, _MANIFESTS).items():
+            if other not in lock.files:
                 manifests.setdefault(other, text)
     texts = {path: text.decode(errors="replace") for path, text in manifests.items()}
     return frozenset(present), texts
 
 
 def _is_manifest(path: str) -> bool:
-    return path.endswith((".yaml", ".yml"))
+    return path.endswith(_MANIFESTS)
 
 
 def _refused(text: str, *findings: Finding) -> Loaded:

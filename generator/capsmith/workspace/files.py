@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import functools
+import hashlib
 import os
 import stat
 import sys
@@ -24,7 +25,6 @@ from pathlib import Path
 
 from capsmith.errors import Refused
 from capsmith.safetext import RelativePath
-from capsmith.tree import digest
 
 _AT_ONCE = 8
 """Number of files that are written concurrently."""
@@ -101,7 +101,10 @@ def remove_empty_parents(folder: Path, target: Path) -> None:
 
 def digest_file(file: Path) -> str:
     """Return the digest of a regular file, or an empty string if there is no such file."""
-    return digest(file.read_bytes()) if file.is_file() else ""
+    if not file.is_file():
+        return ""
+    with file.open("rb") as content:  # of any size
+        return f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
 
 
 def read_permissions(file: Path) -> int:

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from capsmith.errors import Refused, UnreadableInput
+from capsmith.errors import CapsmithError, Refused, UnreadableInput
 from capsmith.tree import digest
 from capsmith.workspace.files import (
     digest_file,
@@ -27,6 +27,10 @@ from capsmith.workspace.hold import convert_disk_errors, hold_folder, is_abandon
 from capsmith.workspace.journal import Change, Journal, Write
 
 __all__ = ["Change", "Repository"]
+
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Maximum size of a file that is read.  All files that capsmith writes are far smaller."""
 
 
 class Repository:
@@ -66,25 +70,25 @@ class Repository:
             return ()
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
-    def read_beside(self, path: str) -> dict[str, bytes]:
-        """Return the contents of all regular files in the same folder as ``path``, sorted by path.
+    def read_folder(self, path: str, ends: tuple[str, ...]) -> dict[str, bytes]:
+        """Return the contents of the regular files in a folder whose names have one of the ends.
 
-        Used for the author's own files, whose names may contain any character.  Unreadable files
-        count as empty.
+        ``path`` is empty for the repository itself.  The files are sorted by path.  Used for the
+        author's own files, whose names may contain any character.  Unreadable and large files count
+        as empty, and so does a folder behind a symlink.
         """
-        place = resolve_inside(self.folder, path).parent
-        if self._new or not place.is_dir():
-            return {}
-        prefix = path[: path.rfind("/") + 1]
-        found: dict[str, bytes] = {}
-        for entry in sorted(place.iterdir()):
-            # Uses lstat, so that no link is followed and no pipe is opened.
-            if stat.S_ISREG(entry.lstat().st_mode):
-                try:
-                    found[prefix + entry.name] = entry.read_bytes()
-                except PermissionError:
-                    found[prefix + entry.name] = b""
-        return found
+        with contextlib.suppress(Refused):
+            place = resolve_inside(self.folder, path) if path else self.folder
+            if not self._new and place.is_dir():
+                entries = sorted(each for each in place.iterdir() if each.name.endswith(ends))
+                # Uses lstat, so that no link is followed and no pipe is opened.
+                statuses = [(each, each.lstat()) for each in entries]
+                return {
+                    f"{path}/{each.name}".lstrip("/"): _read_moderate(each, status.st_size)
+                    for each, status in statuses
+                    if stat.S_ISREG(status.st_mode)
+                }
+        return {}
 
     def read_text(self, path: str) -> str | None:
         """Return a file's content as a string, or None if the file does not exist.
@@ -107,14 +111,23 @@ class Repository:
         """Return a file's content, or None if the file does not exist.
 
         Raises Refused for a path through a symlink and for anything other than a regular file,
-        because reading a pipe would block.
+        because reading a pipe would block, and UnreadableInput (``file-too-large``) for more than
+        ``MAX_BYTES``.
         """
         target = resolve_inside(self.folder, path)
         if self._new or not os.path.lexists(target):
             self._read.setdefault(path, "")
             return None
-        if not stat.S_ISREG(target.lstat().st_mode):
+        status = target.lstat()
+        if not stat.S_ISREG(status.st_mode):
             raise make_refusal(path, "this is not a regular file")
+        if status.st_size > MAX_BYTES:
+            raise UnreadableInput(
+                "file-too-large",
+                f"more than {MAX_BYTES} bytes",
+                file=path,
+                hint="Move it away, or restore the file from version control.",
+            )
         content = target.read_bytes()
         # The first reading counts, because content derived from it must not replace a later
         # version.
@@ -133,21 +146,32 @@ class Repository:
     def read_existing(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
         """Return the contents of the given files, by path, leaving out files that do not exist.
 
-        ``theirs`` are the author's files.  Only their existence matters, so symlinks and unreadable
-        files among them count as empty.  For other paths, raises the same errors as
-        :meth:`read_bytes`.
+        ``theirs`` are the author's files.  Only their existence matters, so symlinks, large files
+        and unreadable files among them count as empty.  For other paths, raises the first error of
+        :meth:`read_bytes`, with those of all other paths.
         """
         found: dict[str, bytes] = {}
-        for path in paths:
+        errors: list[CapsmithError] = []
+        for path in sorted(paths):
             try:
                 content = self.read_bytes(path)
-            except (Refused, PermissionError):
-                if path not in theirs:
+            except (CapsmithError, PermissionError) as error:
+                if path not in theirs and not isinstance(error, CapsmithError):
                     raise
+                if path not in theirs and isinstance(error, CapsmithError):
+                    errors.append(error)
                 content = b""
             if content is not None:
                 found[path] = content
+        if errors:
+            first, *others = errors
+            first.others = tuple(each.finding for each in others)
+            raise first
         return found
+
+    def has_entry(self, path: str) -> bool:
+        """Return whether ``path`` exists, as anything."""
+        return not self._new and os.path.lexists(resolve_inside(self.folder, path))
 
     def read_permissions(self, path: str) -> int:
         """Return a file's permission bits, or 0o644 if the file does not exist."""
@@ -250,3 +274,10 @@ class Repository:
             ) from error
         finally:
             shutil.rmtree(building, ignore_errors=True)
+
+
+def _read_moderate(file: Path, size: int) -> bytes:
+    try:
+        return file.read_bytes() if size <= MAX_BYTES else b""
+    except PermissionError:
+        return b""
