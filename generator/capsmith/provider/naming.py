@@ -86,6 +86,7 @@ ENDINGS: Final = _pairs("""
 
 _WORD = re.compile(
     r"[KMGTPE]iB(?![a-z0-9])"  # units: diskGiB
+    r"|IPv[46](?![a-z0-9])"
     r"|[A-Z]{2,}s(?![a-z0-9])"  # plurals of abbreviations: podIPs
     r"|[A-Z]+(?![a-z0-9])"
     r"|[A-Z]+(?=[A-Z][a-z0-9])"
