@@ -56,6 +56,16 @@ class WithInfrastructure(Conformance):
         return double
 
 
+def check_one_cluster(double: InfrastructureDouble) -> None:
+    """Fail the test, with what to do, unless the double reports shared resources of one cluster."""
+    names = double.clusters()
+    assert len(names) == 1, (
+        f"clusters() of the test double returned {names}, although one cluster exists.\n"
+        "It has to return one name for each cluster, however many resources the cluster has, and"
+        " one more for what was created twice."
+    )
+
+
 class InfrastructureConformance(WithInfrastructure):
     """Base class for scenarios that run a manager for clusters and machines."""
 

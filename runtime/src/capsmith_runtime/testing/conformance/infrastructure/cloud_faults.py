@@ -13,6 +13,7 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
+    check_one_cluster,
 )
 from capsmith_runtime.testing.environment import TestEnvironment, condition
 from capsmith_runtime.testing.faults import NONE, Faults
@@ -54,7 +55,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
         simulate(env.infrastructure, NONE)
         await env.cluster_is_provisioned(cluster)
         env.core.infrastructure_is_ready(cluster)
-        assert len(env.infrastructure.clusters()) == 1
+        check_one_cluster(env.infrastructure)
 
         simulate(env.infrastructure, FAILURES[failure])
         key = env.core.add_machine(cluster)

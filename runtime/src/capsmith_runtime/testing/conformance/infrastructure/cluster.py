@@ -12,6 +12,7 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
+    check_one_cluster,
 )
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
@@ -39,7 +40,7 @@ class TestInfraCluster(InfrastructureConformance):
         obj = env.core.infra_cluster(key)
         assert env.shows(obj, "Ready", "True", "Ready")
         assert obj["metadata"]["finalizers"] == [env.cluster_kind.finalizer]
-        assert len(env.infrastructure.clusters()) == 1
+        check_one_cluster(env.infrastructure)
 
         env.api.remove(env.cluster_kind.resource.kind, key)
         await env.eventually("it is gone", lambda: env.is_gone(env.cluster_kind, key))
@@ -199,7 +200,7 @@ class TestClustersWithoutMachines(InfrastructureConformance):
         env.core.pause(key)
         env.api.remove(env.cluster_kind.resource.kind, key)
         await env.quiet()
-        assert len(env.infrastructure.clusters()) == 1
+        check_one_cluster(env.infrastructure)
         assert env.shows(env.core.infra_cluster(key), "Paused", "True", "Paused")
 
         env.core.pause(key, False)

@@ -9,7 +9,10 @@ import pytest
 from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
+from capsmith_runtime.testing.conformance.infrastructure.base import (
+    InfrastructureConformance,
+    check_one_cluster,
+)
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 
 OWNED_BY = ("labels", "ownerReferences")
@@ -34,7 +37,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         env.api.remove(env.cluster_kind.resource.kind, cluster)
         await env.quiet()
         assert len(env.infrastructure.servers()) == 1
-        assert len(env.infrastructure.clusters()) == 1
+        check_one_cluster(env.infrastructure)
         assert env.shows(env.core.infra_machine(key), "Paused", "True", "Paused")
 
         env.core.pause(cluster, False)
