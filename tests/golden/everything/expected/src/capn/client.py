@@ -23,7 +23,8 @@ class Client:
 
     def __init__(self, credentials: Credentials) -> None:
         # Create the SDK's own client here, from SDK and values such as credentials["token"], with
-        # a timeout for its requests.  Clusters without an identity have no values.
+        # a timeout for its requests and without retries of its own.  Clusters without an identity
+        # have no values.
         self._credentials = credentials
 
     @property
