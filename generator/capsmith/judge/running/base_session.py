@@ -10,7 +10,7 @@ from typing import Protocol
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient, StaleError
 from capsmith.clusters.processes.wait import eventually
 from capsmith.errors import Refused
-from capsmith.judge.running.contract import CoreObjects
+from capsmith.judge.running.contract import CoreObjects, find_condition
 from capsmith.judge.running.history import History, WatchedKind
 from capsmith.judge.running.manager_logs import LogSource, ManagerLogs
 from capsmith.judge.running.model import Skipped, Timing, Violated
@@ -141,7 +141,8 @@ class BaseSession:
         try:
             create()
         except (Violated, ApiError) as error:
-            self.failures[step] = str(error)
+            # The conditions that follow are in the report of the first check.
+            self.failures[step] = str(error).partition("\n")[0]
             raise
         self._done.add(step)
 
@@ -165,6 +166,7 @@ class BaseSession:
                 f"{what}: not within {seconds:g} s{self._state(kind, name)}",
                 self.subject(kind, name),
                 path,
+                self._hint(kind, name),
             )
         return obj
 
@@ -220,6 +222,21 @@ class BaseSession:
     def subject(self, kind: str, name: str) -> str:
         """Return an object's name for reports, such as ``AcmeMachine conformance-1/main-0``."""
         return f"{kind} {self.namespace}/{name}"
+
+    def _hint(self, kind: str, name: str) -> str:
+        """Return what to do if an object says in Ready why it waits, otherwise an empty string.
+
+        The hints of rules are about fields that a manager does not write; such a manager does.
+        """
+        ready = find_condition(self.history.latest(kind, name) or {}, "Ready") or {}
+        reason = ready.get("reason")
+        if ready.get("status") == "True" or not reason:
+            return ""
+        return (
+            f"The condition Ready says why: {reason}. What the provider needs, such as an identity"
+            f" and its Secret, is applied with --apply, and must be usable in the namespace"
+            f" {self.namespace} and in those whose names begin with it."
+        )
 
     def _state(self, kind: str, name: str) -> str:
         """Return the conditions and finalizers of an object, for the report of a timeout."""

@@ -233,6 +233,11 @@ class Provider:
             spec.pop("controlPlaneEndpoint")
         if self._fault == "never-provisions-clusters":
             return
+        if self._fault == "lacks-credentials":
+            ready = {**condition("Ready", "False"), "reason": "SecretNotFound"}
+            status = {**(obj.get("status") or {}), "conditions": with_condition(obj, ready)}
+            self._memory.write({**obj, "status": status})
+            return
         domains = [{"name": "one"}, {"name": "two"}]
         self._write(obj, spec, {"failureDomains": domains})
 

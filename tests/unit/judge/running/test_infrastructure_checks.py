@@ -159,10 +159,21 @@ def test_machines_that_do_not_report_their_failure_domain_are_not_judged() -> No
 
 def test_a_step_that_failed_skips_the_checks_that_need_it() -> None:
     session = open_session("never-provisions-clusters")
-    with pytest.raises(Violated, match="it never became provisioned"):
+    with pytest.raises(Violated, match="it never became provisioned") as caught:
         CHECKS["cluster-provisioned"].run(session)
-    with pytest.raises(Skipped, match="the provisioning of the main cluster failed before"):
+    assert caught.value.hint == ""
+    with pytest.raises(Skipped, match="the provisioning of the main cluster failed before") as left:
         CHECKS["machine-provisioned"].run(session)
+    assert "\n" not in str(left.value)
+
+
+def test_a_provider_that_says_why_it_waits_gets_no_hint_about_fields() -> None:
+    session = open_session("lacks-credentials")
+    with pytest.raises(Violated, match="it never became provisioned") as caught:
+        CHECKS["cluster-provisioned"].run(session)
+    assert "SecretNotFound" in caught.value.hint
+    assert session.namespace in caught.value.hint
+    assert "--apply" in caught.value.hint
 
 
 def test_every_check_has_a_fault_or_a_reason() -> None:
