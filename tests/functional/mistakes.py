@@ -44,6 +44,8 @@ class Kit:
     mistakes: Mapping[str, Mistake]
     right: tuple[Mistake, ...] = ()
     """Edits that are right, of code that only mistakes have otherwise."""
+    authored: tuple[Mistake, ...] = ()
+    """Edits that are right, and in which the mistakes are planted."""
     wait_seconds: int = 10
     """How long a scenario waits for a state that a mistake may prevent, on its virtual clock."""
 
@@ -834,12 +836,88 @@ _ADDONS: Final = {
         "self._try(workload.delete, CONFIG_MAP, addon.name, NAMESPACE)",
         (_NORMAL_LAMP, _TRIES + _NORMAL_LAMP),
     ),
+    "forgets what it can remove only with a session": _controller(
+        _LAMP,
+        f"        if {_DELETES}:",
+        "        try:\n"
+        "            addon.session(Sessions)\n"
+        "        except Exception:\n"
+        "            return Deleted()\n"
+        f"        if {_DELETES}:",
+    ),
+    "uses the session of the first add-on": _controller(
+        _LAMP,
+        "addon.session(Sessions),",
+        "self.__dict__.get('_session')\n"
+        "                    or self.__dict__.setdefault('_session', addon.session(Sessions)),",
+    ),
     "serves one cluster at a time": _controller(
         _LAMP,
         _APPLIES,
         "        self._locked(\n            workload.apply,\n",
         (_NORMAL_LAMP, _LOCKS + _NORMAL_LAMP),
     ),
+}
+
+_LOGIN: Final = """\
+class Login:
+    ended = 0
+    is_refused = False
+
+    def __init__(self) -> None:
+        self._ended = Login.ended
+
+    def check(self) -> str:
+        if Login.is_refused or self._ended != Login.ended:
+            raise PermissionError("401 Unauthorized")
+        return "me"
+
+
+"""
+_CHECKS: Final = """\
+    def _check(self, addon):
+        try:
+            return addon.session(Sessions).check()
+        except PermissionError as error:
+            raise SessionExpiredError("401 Unauthorized") from error
+
+"""
+_DOUBLE: Final = """\
+    def end_sessions(self) -> None:
+        Login.ended += 1
+
+    def simulate(self, faults) -> None:
+        Login.is_refused = faults.refuse > 0
+
+"""
+_WITH_LOGIN: Final = (
+    _controller(
+        _LAMP,
+        "class Sessions(SessionFactory[str])",
+        f"{_LOGIN}class Sessions(SessionFactory[Login])",
+        ("    SessionFactory,\n", "    SessionExpiredError,\n    SessionFactory,\n"),
+        ('-> str:\n        """Log in', '-> Login:\n        """Log in'),
+        ("return credentials.identity", "return Login()"),
+        ("addon.session(Sessions),", "self._check(addon),"),
+        (_NORMAL_LAMP, _CHECKS + _NORMAL_LAMP),
+    ),
+    Mistake(
+        "tests/addons.py",
+        "    def installed(",
+        f"{_DOUBLE}    def installed(",
+        (
+            (
+                "\n\nclass Addons:",
+                "\nfrom cluster_api_provider_beacon.controllers.beacon_lamp import Login\n\n\n"
+                "class Addons:",
+            ),
+        ),
+    ),
+)
+_EXPIRED: Final = 'raise SessionExpiredError("401 Unauthorized") from error'
+_LOGINS: Final = {
+    "does not report that a session has ended": _controller(_LAMP, _EXPIRED, "raise"),
+    "installs without an account": _controller(_LAMP, _EXPIRED, "return 'nobody'"),
 }
 
 KITS: Final[Mapping[str, Kit]] = {
@@ -853,6 +931,7 @@ KITS: Final[Mapping[str, Kit]] = {
     "resources": Kit(_RESOURCE_DESCRIPTION, _RESOURCES),
     "extension": Kit(_example("extension"), _EXTENSION),
     "addons": Kit(_example("extension"), _ADDONS, wait_seconds=5),
+    "logins": Kit(_example("extension"), _LOGINS, authored=_WITH_LOGIN, wait_seconds=20),
     "admission": Kit(_ADMISSION_DESCRIPTION, _ADMISSION),
     "identities": Kit(_IDENTITIES_DESCRIPTION, _IDENTITIES, right=_RIGHT_SESSIONS),
     "watches": Kit(_example("acme"), _WATCHES, right=_RIGHT_WATCHES),

@@ -121,6 +121,9 @@ class Repositories:
             (repository / "tests" / "conftest.py").write_text(
                 _CONFTEST.format(wait_seconds=KITS[kit].wait_seconds)
             )
+            for edit in KITS[kit].authored:
+                file = find_file(repository, edit)
+                file.write_text(edit.apply_to(file.read_text(encoding="utf-8")), encoding="utf-8")
         return repository
 
 
@@ -143,7 +146,7 @@ def test_the_kit_finds(repositories: Repositories, kit: str, mistake: str) -> No
         file.write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("kit", [name for name in KITS if KITS[name].right])
+@pytest.mark.parametrize("kit", [name for name in KITS if KITS[name].right or KITS[name].authored])
 def test_the_kit_accepts_what_is_right(repositories: Repositories, kit: str) -> None:
     """Run the scenarios that some mistake fails in code that only the mistakes of a kit have."""
     planted, texts = repositories.open(kit), dict[Path, str]()

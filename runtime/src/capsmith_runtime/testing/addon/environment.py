@@ -38,6 +38,17 @@ class AddonDouble(ServiceDouble, Protocol):
         ...
 
 
+@runtime_checkable
+class EndsSessions(Protocol):
+    """Protocol for a test double of a service that can end sessions.
+
+    This protocol is optional, because not every service has sessions that end.
+    """
+
+    def end_sessions(self) -> None:
+        """End all sessions, as a service does: it refuses them from now on, and accepts logins."""
+
+
 class AddonEnvironment(TestEnvironment):
     """A fake management cluster with add-ons and Clusters."""
 

@@ -20,7 +20,7 @@ SPEC = testing.spec_from(
 
 def test_add_on_is_installed_and_keeps_fields_of_others() -> None:
     objects = testing.WorkloadObjects()
-    addon, cluster = testing.addon(SPEC), testing.core_cluster()
+    addon, cluster = testing.addon(SPEC, session="me"), testing.core_cluster()
     metadata = {"namespace": NAMESPACE, "name": addon.name, "labels": {"of": "others"}}
     objects.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
@@ -31,6 +31,7 @@ def test_add_on_is_installed_and_keeps_fields_of_others() -> None:
 
     assert found is not None
     assert found["data"]["cluster"] == f"{cluster.namespace}/{cluster.name}"
+    assert found["data"]["account"] == "me"
     assert found["metadata"]["labels"] == {"of": "others"}
 
 
@@ -38,7 +39,7 @@ def test_add_on_is_deleted() -> None:
     objects = testing.WorkloadObjects()
     reconciler, cluster = BeaconLampReconciler(), testing.core_cluster()
     workload = testing.workload(objects)
-    reconciler.reconcile_normal(testing.addon(SPEC), cluster, workload)
+    reconciler.reconcile_normal(testing.addon(SPEC, session="me"), cluster, workload)
 
     scope = testing.addon_deletion(SPEC)
     results = [reconciler.reconcile_delete(scope, cluster, workload) for _ in range(2)]

@@ -11,8 +11,10 @@ from capsmith_runtime.addon import (
     AddonScope,
     AddonState,
     Cluster,
+    Credentials,
     Deleted,
     ResourceType,
+    SessionFactory,
     Waiting,
     Workload,
 )
@@ -24,8 +26,18 @@ NAMESPACE = "kube-system"
 """Namespace of the ConfigMap; it exists in every cluster."""
 
 
+class Sessions(SessionFactory[str]):
+    """Replace the name of the identity with a client of the service that your add-on needs."""
+
+    def open(self, credentials: Credentials) -> str:
+        """Log in with the credentials of an identity."""
+        return credentials.identity
+
+
 class BeaconLampReconciler(AddonReconciler[BeaconLampSpec]):
     """Replace the ConfigMap with the objects of your add-on; keep the signatures."""
+
+    session_factory = Sessions
 
     def reconcile_normal(
         self, addon: AddonScope[BeaconLampSpec], cluster: Cluster, workload: Workload
@@ -38,6 +50,7 @@ class BeaconLampReconciler(AddonReconciler[BeaconLampSpec]):
                 "kind": "ConfigMap",
                 "metadata": {"namespace": NAMESPACE, "name": addon.name},
                 "data": {
+                    "account": addon.session(Sessions),
                     "cluster": f"{cluster.namespace}/{cluster.name}",
                     "spec": json.dumps(asdict(addon.spec), sort_keys=True),
                 },
