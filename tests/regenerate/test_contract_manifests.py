@@ -57,6 +57,15 @@ def test_a_manifest_may_have_any_name(old: Provider, name: str) -> None:
     assert old.path(name).read_text() == SAMPLE
 
 
+def test_a_manifest_beside_a_scaffold_that_is_a_link_is_found(old: Provider) -> None:
+    old.path("templates/extra.yaml").write_text(SAMPLE)
+    for scaffold in [*old.path("templates").glob("cluster-*.yaml")]:
+        scaffold.rename(scaffold.with_suffix(".moved"))
+        scaffold.symlink_to(scaffold.with_suffix(".moved").name)
+    plan = upgraded(old, *BOTH)
+    assert "templates/extra.yaml:1" in {each for hand in plan["byHand"] for each in hand["places"]}
+
+
 TEMPLATE = "templates/cluster-template.yaml"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.regenerate.conftest import Provider, run
+from tests.regenerate.conftest import Change, Provider, run
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "a",
@@ -262,3 +262,36 @@ def test_conflicts_are_resolved_in_a_dirty_tree(committed: Provider) -> None:
 def test_generate_does_not_ask_git(committed: Provider) -> None:
     committed.append("Makefile", "mine:\n")
     assert run("generate", str(committed.path("provider.yaml"))).code == 0
+
+
+@pytest.fixture
+def sparse(committed: Provider) -> Provider:
+    """Return a repository in which git has left out the folders .github and docs."""
+    commit(committed.folder)
+    git(committed.folder, "sparse-checkout", "set", ".capsmith", "config", "src", "tests", "vendor")
+    assert not committed.path(".github").exists()
+    return committed
+
+
+def test_shared_files_that_a_sparse_checkout_hides_are_not_taken_for_deleted(
+    sparse: Provider, change_blueprint: Change
+) -> None:
+    workflow = ".github/workflows/ci.yaml"
+    change_blueprint(f"project/{workflow}.jinja", "name: ci\n", "name: checks\n")
+    before = sparse.tree()
+
+    said = sparse.update()
+
+    assert (said.code, said.ids) == (1, {"update-sparse"})
+    (finding,) = said.report["findings"]
+    assert finding["message"].endswith(f": {workflow}")
+    assert sparse.tree() == before
+    git(sparse.folder, "sparse-checkout", "disable")
+    assert sparse.update().code == 0
+    assert "name: checks\n" in sparse.path(workflow).read_text()
+
+
+def test_a_sparse_checkout_is_no_obstacle_to_other_changes(sparse: Provider) -> None:
+    assert sparse.update().code == 0
+    git(sparse.folder, "sparse-checkout", "disable")
+    assert sparse.update("--check", "--allow-dirty").code == 0

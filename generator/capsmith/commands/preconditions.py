@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Final
 
 from capsmith import __version__
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
-from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock, is_later
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, is_later
 from capsmith.merging.unfinished import STATE_PATH, Unfinished
 from capsmith.output.runtime import FOLDER, RECORD
-from capsmith.workspace.git import WHOLE_FOLDER, list_uncommitted, locate_in_work_tree
+from capsmith.workspace.git import WHOLE_FOLDER, list_hidden, list_uncommitted, locate_in_work_tree
 from capsmith.workspace.journal import STATE_FOLDER
 from capsmith.workspace.repository import Repository
 
@@ -150,6 +150,29 @@ def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) 
         file=str(folder),
         hint="Commit them first, so that git shows what the update changes, "
         "or run this with --allow-dirty.",
+    )
+
+
+def refuse_sparse(folder: Path, records: Iterable[str]) -> None:
+    """Raise Refused if a sparse checkout has left out a shared file with new generated content.
+
+    ``records`` are the paths of the records that change.  A missing shared file counts as
+    deleted by the author, so the next full checkout would never get the changes.
+    """
+    prefix = f"{BASE_FOLDER}/"
+    shared = [path.removeprefix(prefix) for path in sorted(records) if path.startswith(prefix)]
+    missing = [path for path in shared if not os.path.lexists(folder / path)]
+    hidden = list_hidden(folder) if missing else frozenset()
+    named = [path for path in missing if path in hidden]
+    if not named:
+        return
+    rest = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    raise Refused(
+        "update-sparse",
+        f"git has not checked out shared files that change: "
+        f"{', '.join(named[:_MOST_NAMED])}{rest}",
+        file=str(folder),
+        hint="Run git sparse-checkout disable, or add their folders, and run this again.",
     )
 
 

@@ -14,6 +14,7 @@ from capsmith.commands.preconditions import (
     complete_interrupted,
     refuse_dirty,
     refuse_interrupted,
+    refuse_sparse,
     refuse_unfinished,
     require_lock,
 )
@@ -41,6 +42,7 @@ def update(folder: Path, options: UpdateOptions) -> Report:
         # Checked after planning, because a run that would change nothing needs no clean work tree.
         if plan.is_possible and not plan.is_nothing and not options.allow_dirty:
             refuse_dirty(folder, plan.overlay, plan.change.writes)
+            refuse_sparse(folder, plan.records.writes)
         apply.apply_plan(repository, plan)
         return plan.report.with_findings(completed)
 

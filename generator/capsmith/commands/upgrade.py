@@ -13,6 +13,7 @@ from capsmith.commands.preconditions import (
     complete_interrupted,
     refuse_dirty,
     refuse_interrupted,
+    refuse_sparse,
     refuse_unfinished,
     require_lock,
 )
@@ -70,6 +71,7 @@ def upgrade(
         if plan.is_possible and not dry_run:
             if not plan.is_nothing and not options.allow_dirty:
                 refuse_dirty(folder, plan.overlay, plan.change.writes)
+                refuse_sparse(folder, plan.records.writes)
             apply_plan(repository, plan)
         return plan.report.with_findings(completed), facts
 

@@ -1,4 +1,4 @@
-"""Ask git for uncommitted changes. git is optional, and used for nothing else."""
+"""Ask git for uncommitted changes, and for what is not checked out.  git is optional."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ def list_uncommitted(folder: Path) -> tuple[str, ...]:
     start = len(prefix.rstrip(b"\n"))
     entries = status.split(b"\0")[:-1]
     return tuple(os.fsdecode(entry[3 + start :]) or WHOLE_FOLDER for entry in entries)
+
+
+def list_hidden(folder: Path) -> frozenset[str]:
+    """Return the tracked files that a sparse checkout has left out, relative to ``folder``.
+
+    Empty if git is missing or ``folder`` is not in a work tree.  Raises the same error as
+    :func:`list_uncommitted`.
+    """
+    listing = _git(folder, "ls-files", "-t", "-z", "--", ".") or b""
+    entries = listing.split(b"\0")[:-1]
+    return frozenset(os.fsdecode(each[2:]) for each in entries if each.startswith(b"S "))
 
 
 def locate_in_work_tree(folder: Path) -> tuple[str, str]:
