@@ -17,7 +17,7 @@ from tests.bytecode import RUNTIME, add_bytecode
 
 _SERVER = Path(__file__).with_name("forking.py")
 
-AUTHORED = ("src", "tests")
+AUTHORED = ("src", "templates", "tests")
 """The folders of an example that its author would write in the generated repository."""
 PYTEST_VARIABLES = {
     # Rewriting the kit's assertions takes longer than most of its tests.
@@ -35,7 +35,9 @@ def has_authored_code(example: Path) -> bool:
 
 def add_authored_code(example: Path, repository: Path) -> None:
     """Copy the authored code of an example, if there is any, over the scaffolds."""
-    for name in AUTHORED if has_authored_code(example) else ():
+    for name in AUTHORED:
+        if not (example / name).is_dir():
+            continue
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(example / name, repository / name, dirs_exist_ok=True, ignore=ignored)
 

@@ -32,8 +32,27 @@ KUBEADM_PREVIOUS = tuple(_combination(series) for series in PREVIOUS)
 KUBEADM_OLDEST = Combination(OLDEST, "v1beta1", "homelab-v1beta1", f"kubeadm-{OLDEST}-v1beta1")
 
 
-class KubeadmStack(Stack):
-    """A stack without helper providers; each cluster boots its own API server at one address."""
+class KubeadmProviders(Stack):
+    """A stack with Cluster API's providers for kubeadm in the place of helpers."""
+
+    def rewrite(self, documents: list[JSON]) -> list[JSON]:
+        """Leave templates as they are."""
+        return documents
+
+    def _helpers(self, name: str, management: ManagementCluster) -> Loop:
+        return Loop(f"helpers-{name}", management.folder / "helpers.log", [])
+
+    def _kubeadm(self, management: ManagementCluster) -> tuple[KubeadmManager, ...]:
+        return tuple(KubeadmManager(self._base, management, type) for type in KUBEADM_TYPES)
+
+    def _filled_repository(self) -> ClusterctlRepository:
+        repository = super()._filled_repository()
+        add_kubeadm(repository, self._base, self.series)
+        return repository
+
+
+class KubeadmStack(KubeadmProviders):
+    """Each cluster boots its own API server at one address."""
 
     def __init__(self, base: Base, combination: Combination, report: Report) -> None:
         self._port = free_port()
@@ -42,10 +61,6 @@ class KubeadmStack(Stack):
             provider = build_provider(combination.example, combination.contract, folder)
         endpoint = {"CAPSMITH_SIMULATED_ENDPOINT": f"127.0.0.1:{self._port}"}
         super().__init__(base, None, combination, provider, report, endpoint)
-
-    def rewrite(self, documents: list[JSON]) -> list[JSON]:
-        """Leave templates as they are."""
-        return documents
 
     @property
     def release(self) -> Path:
@@ -84,14 +99,3 @@ class KubeadmStack(Stack):
             yield booting
         finally:
             booting.stop()
-
-    def _helpers(self, name: str, management: ManagementCluster) -> Loop:
-        return Loop(f"helpers-{name}", management.folder / "helpers.log", [])
-
-    def _kubeadm(self, management: ManagementCluster) -> tuple[KubeadmManager, ...]:
-        return tuple(KubeadmManager(self._base, management, type) for type in KUBEADM_TYPES)
-
-    def _filled_repository(self) -> ClusterctlRepository:
-        repository = super()._filled_repository()
-        add_kubeadm(repository, self._base, self.series)
-        return repository

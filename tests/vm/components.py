@@ -17,10 +17,11 @@ from capsmith.clusters.processes.tools.catalogue import (
     build_stamps,
     core_module,
     default_core,
+    kubeadm_module,
 )
 from tests.e2e.tools.required import required_toolbox
 
-MODULES: Final = ["k8s", core_module(default_core())]
+MODULES: Final = ["k8s", core_module(default_core()), kubeadm_module(default_core())]
 """What runs outside of the machines, for the management cluster."""
 _HERE: Final = Path(__file__).parent
 _REGISTRY: Final = "registry.k8s.io"
@@ -33,7 +34,7 @@ FLANNEL_IMAGE: Final = f"ghcr.io/flannel-io/flannel:{FLANNEL}"
 PROBE_IMAGE: Final = "capsmith.example/probe:v1"
 _ROOT: Final = "0:0"
 _IPTABLES: Final = ("iptables", "iptables-save", "iptables-restore")
-_LIBRARIES: Final = ("libc.so.6", "libmnl.so.0", "libnftnl.so.11", "libxtables.so.12")
+_LIBRARIES: Final = ("libc.so.6", "libm.so.6", "libmnl.so.0", "libnftnl.so.11", "libxtables.so.12")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.scenario import Scenario, condition
 from tests.e2e.stack import Site, Stack
-from tests.vm.acceleration import DomainType, choose_domain_type
+from tests.vm.acceleration import choose_domain_type
 from tests.vm.hypervisor import Hypervisor, wait_gone
 from tests.vm.image.build import DISK_GIB, IMAGE, Image
 
@@ -53,7 +53,6 @@ class Lab:
     hypervisor: Hypervisor
     image: Image
     timeline: Timeline
-    domain_type: DomainType
     folder: Path
     """Where the clusters' disks are."""
 
@@ -68,7 +67,7 @@ class Lab:
                 "cpus": 2,
                 "memoryMiB": control_plane_mib if is_control_plane else worker_mib,
                 "diskGiB": DISK_GIB,
-                "domainType": self.domain_type,
+                "domainType": choose_domain_type(),
                 "directBoot": {
                     "kernel": str(self.image.kernel),
                     "initrd": str(self.image.initrd),
@@ -103,7 +102,7 @@ class Lab:
     def note_memory(self) -> None:
         """Note the resident memory of each machine."""
         sizes = sorted(self.hypervisor.memory_mib().values())
-        self.timeline.note(f"QEMU has MiB of memory: {sizes}")
+        self.timeline.note(f"machines have MiB of memory: {sizes}")
 
     def wait_gone(self) -> None:
         """Wait until libvirt has nothing of a cluster; its folder is empty."""
@@ -142,17 +141,31 @@ class Lab:
                 self.timeline.note(f"{name}: domain {state}, {ready and ready['reason']}")
                 for each in found["status"].get("addresses", []):
                     self.timeline.note(f"{name}: {each['type']} {each['address']}")
-                for line in self.hypervisor.console(found["status"]["domain"]).splitlines():
-                    if line.startswith("node: ") or " node: " in line:
-                        self.timeline.note(f"{name}: console: {line.strip()}")
+                self._observe_console(name, found["status"]["domain"])
+
+    def _observe_console(self, machine: str, domain: str) -> None:
+        for line in self.hypervisor.console(domain).splitlines():
+            if line.startswith("node: ") or " node: " in line:
+                self.timeline.note(f"{machine}: console: {line.strip()}")
 
 
 @contextmanager
-def open_lab(stack: Stack, hypervisor: Hypervisor, image: Image) -> Iterator[Lab]:
-    """Start a stack, and end it; each has disks in a folder of its own."""
-    folder = stack.folder / "machines"
+def open_lab(
+    stack: Stack,
+    hypervisor: Hypervisor,
+    image: Image,
+    driver: str | None = None,
+    folder: Path | None = None,
+) -> Iterator[Lab]:
+    """Start a stack, and end it.
+
+    ``driver`` says what runs the machines, in the timeline: the type of virtual machines unless
+    given.  ``folder`` has their disks: one of the stack's own unless given.
+    """
     with ExitStack() as ends:
         ends.callback(stack.stop)
-        timeline, domain_type = Timeline(stack.folder / "timeline.log"), choose_domain_type()
-        timeline.note(f"machines run by {domain_type}")
-        yield Lab(stack, stack.start(), hypervisor, image, timeline, domain_type, folder)
+        timeline = Timeline(stack.folder / "timeline.log")
+        timeline.note(f"machines run by {driver or choose_domain_type()}")
+        yield Lab(
+            stack, stack.start(), hypervisor, image, timeline, folder or stack.folder / "machines"
+        )

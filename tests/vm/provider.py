@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -23,10 +24,13 @@ _ADDED = {
 """Their scaffolds are used as they are; the image has the program that bootstrap data call."""
 
 
-def build_libvirt_provider(folder: Path, *, with_helpers: bool) -> ProviderUnderTest:
+def build_libvirt_provider(
+    folder: Path, *, with_helpers: bool, variables: Mapping[str, str] | None = None
+) -> ProviderUnderTest:
     """Generate the repository and make its release.
 
-    With helpers it has providers of bootstrap data and control planes too.
+    With helpers it has providers of bootstrap data and control planes too.  ``variables`` are those
+    of its cluster templates.
     """
     spec, repository = folder / "provider.yaml", folder / "provider"
     folder.mkdir(parents=True, exist_ok=True)
@@ -35,6 +39,9 @@ def build_libvirt_provider(folder: Path, *, with_helpers: bool) -> ProviderUnder
     spec.write_text(yaml.safe_dump(described, sort_keys=False))
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], ROOT)
     add_authored_code(EXAMPLE, repository)
+    if with_helpers:
+        # Its kinds of kubeadm are then of a group that has other kinds here.
+        (repository / "templates/cluster-template-lxc.yaml").unlink()
     _run(["make", "release-manifests", f"VERSION={VERSION}"], repository)
     return ProviderUnderTest(
         contract="v1beta2",
@@ -42,6 +49,7 @@ def build_libvirt_provider(folder: Path, *, with_helpers: bool) -> ProviderUnder
         package="cluster_api_provider_libvirt",
         version=VERSION,
         machine_change={},
+        variables=dict(variables or {}),
         flags=FAST_LEASE,
     )
 

@@ -18,12 +18,16 @@ from capsmith.clusters.processes.process import Process
 from tests.vm.components import Components, build_components, list_images
 
 IMAGE: Final = "node.qcow2"
+CONTAINER_IMAGE: Final = "node.raw"
+"""The same for system containers, without a kernel and without what `libvirt-node` starts."""
+_CONTAINER_MIB: Final = 2560
+"""libvirt copies the whole file system, also where it is empty."""
 _HERE: Final = Path(__file__).parent
 _SUITE: Final = "bookworm"
 DISK_GIB: Final = 6
 """Disk of a machine: the kubelet evicts Pods where less than 15 % are free."""
 _PACKAGES: Final = (
-    "ca-certificates,cloud-init,dbus,initramfs-tools,iproute2,iptables,kmod,"
+    "ca-certificates,cloud-init,dbus,initramfs-tools,iproute2,iptables,keepalived,kmod,"
     "linux-image-cloud-amd64,mount,openssl,procps,runc,systemd-sysv,udev,util-linux"
 )
 _PROGRAMS: Final = ("kubeadm", "kubelet")
@@ -49,6 +53,8 @@ _ENABLED: Final = (
     "systemd-networkd.service",
     "sentinel-seen.path",
 )
+_DISABLED: Final = ("keepalived.service",)
+"""What bootstrap data may enable."""
 _MASKED: Final = (
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
@@ -106,14 +112,24 @@ def _build(folder: Path, components: Components, debian: Path) -> None:
     shutil.copytree(_HERE / "files", root, dirs_exist_ok=True)
     (root / "etc/machine-id").write_text("")
     _run("systemctl", f"--root={root}", "enable", *_ENABLED)
+    _run("systemctl", f"--root={root}", "disable", *_DISABLED)
     _run("systemctl", f"--root={root}", "mask", *_MASKED)
     _preload(folder, root, components)
     for name, pattern in {"vmlinuz": "vmlinuz-*", "initrd": "initrd.img-*"}.items():
         (found,) = (root / "boot").glob(pattern)
         shutil.copy(found, done / name)
     raw = folder / "node.raw"
-    _run("mke2fs", "-q", "-t", "ext4", "-d", root, "-L", "root", raw, f"{DISK_GIB}G")
+    _make_file_system(root, raw, f"{DISK_GIB}G")
     _run("qemu-img", "convert", "-O", "qcow2", raw, done / IMAGE)
+    for path in [root / "boot", root / "usr/lib/modules"]:
+        shutil.rmtree(path)
+    for name in (*_SERVERS, "libvirt-node"):
+        (root / "usr/local/bin" / name).unlink()
+    _make_file_system(root, done / CONTAINER_IMAGE, f"{_CONTAINER_MIB}M")
+
+
+def _make_file_system(root: Path, target: Path, size: str) -> None:
+    _run("mke2fs", "-q", "-t", "ext4", "-d", root, "-L", "root", target, size)
 
 
 def _add_programs(root: Path, components: Components) -> None:

@@ -1,0 +1,160 @@
+"""Clusters that kubeadm boots: machines are system containers, providers for kubeadm upstream's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import NotYet, eventually
+from tests.e2e.harness.report import Report
+from tests.e2e.kubeadm import KubeadmProviders
+from tests.e2e.releases import NEWEST
+from tests.e2e.scenario import Scenario, condition, one_scenario
+from tests.e2e.stack import Combination
+from tests.vm.components import FLANNEL_IMAGE, PROBE_IMAGE
+from tests.vm.hypervisor import Hypervisor, Machines
+from tests.vm.image.build import Image
+from tests.vm.lab import MACHINE_SECONDS, Lab, open_lab
+from tests.vm.provider import build_libvirt_provider
+
+COMBINATION = Combination(NEWEST, "v1beta2", "libvirt", "vm-kubeadm")
+_VARIABLES = {"LIBVIRT_MACHINE_INIT": "/usr/local/sbin/container-init"}
+_FLAVOR = "lxc"
+_FLANNEL = Path(__file__).with_name("flannel.yaml")
+_FOLDER = Path("/var/lib/libvirt/cluster-api")
+"""The default; it is in the namespace of the tests."""
+
+pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
+
+
+@pytest.fixture(scope="module")
+def lab(base: Base, containers: Hypervisor, image: Image, report: Report) -> Iterator[Lab]:
+    folder = base.folder / str(COMBINATION)
+    containers.add_images(image.folder)
+    with report.phase("vm", "build the provider"):
+        provider = build_libvirt_provider(folder, with_helpers=False, variables=_VARIABLES)
+    cloud = Machines(folder / "cloud", containers)
+    stack = KubeadmProviders(base, None, COMBINATION, provider, report, None, cloud)
+    with open_lab(stack, containers, image, "lxc", _FOLDER) as made:
+        yield made
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Scenario]:
+    with one_scenario(lab.stack, lab.site, request.node.originalname) as made:
+        yield made
+
+
+def test_two_machines(scenario: Scenario, lab: Lab) -> None:
+    report, timeline = lab.stack.report, lab.timeline
+    documents = scenario.render(1, 1, _FLAVOR)
+    timeline.note("the Cluster is applied")
+    with report.phase("vm", "kubeadm: control plane and worker"):
+        for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
+            scenario.client.apply(each)
+        _add_network(scenario, lab)
+        lab.wait_running(scenario, 2)
+        _wait_pods(scenario, lab)
+    lab.note_memory()
+    with report.phase("vm", "kubeadm: Pods of two machines"):
+        _check_pods(scenario, lab)
+    with report.phase("vm", "kubeadm: delete"):
+        timeline.note("the Cluster is deleted")
+        scenario.delete(timeout=MACHINE_SECONDS)
+        lab.wait_gone()
+
+
+def _add_network(scenario: Scenario, lab: Lab) -> None:
+    """Install the network of Pods as soon as there is an API server, as a user does."""
+    manifest = lab.stack.folder / "flannel.yaml"
+    manifest.write_text(_FLANNEL.read_text().replace("FLANNEL_IMAGE", FLANNEL_IMAGE))
+
+    def is_applied() -> bool:
+        name = f"{scenario.name}-kubeconfig"
+        if scenario.client.find("v1", "Secret", name, scenario.namespace) is None:
+            raise NotYet("the control plane has no kubeconfig")
+        return bool(lab.kubectl(scenario, "apply", "--filename", str(manifest)))
+
+    eventually(is_applied, what="flannel", timeout=MACHINE_SECONDS, interval=1.0)
+    lab.timeline.note("flannel is applied")
+
+
+def _wait_pods(scenario: Scenario, lab: Lab) -> None:
+    """Wait until all Pods run, CoreDNS and flannel among them."""
+
+    def are_ready() -> bool:
+        pods = _list(scenario, lab, "pods", "--namespace=kube-system")
+        late = [each["metadata"]["name"] for each in pods if not _is_ready(each)]
+        if late:
+            raise NotYet(f"not ready: {late}")
+        apps = {str(each["metadata"]["labels"].get("k8s-app")) for each in pods}
+        return "kube-dns" in apps
+
+    eventually(are_ready, what="all Pods", timeout=MACHINE_SECONDS, interval=1.0)
+    lab.timeline.note("CoreDNS and all other Pods are ready")
+
+
+def _check_pods(scenario: Scenario, lab: Lab) -> None:
+    """A Pod reaches one on another machine by the name of its Service, without translation."""
+    for node in _list(scenario, lab, "nodes"):
+        name = node["metadata"]["name"]
+        lab.kubectl(scenario, "apply", "--filename", str(_write_probe(lab, name)))
+    pods = eventually(lambda: _ready_probes(scenario, lab), what="probes", timeout=MACHINE_SECONDS)
+    assert len({each["spec"]["nodeName"] for each in pods}) == len(pods) > 1
+    for client in pods:
+        for server in pods:
+            name = server["metadata"]["name"]
+            url = f"http://{name}.default.svc.cluster.local:8080/"
+            asked = ("exec", client["metadata"]["name"], "--", "/probe", "get", url)
+            answer = eventually(partial(lab.kubectl, scenario, *asked), what=url)
+            assert answer.startswith(f"{name} "), answer
+            if client is not server:
+                assert answer.split()[1].startswith(f"{client['status']['podIP']}:"), answer
+                lab.timeline.note(f"{client['metadata']['name']} got from {url}: {answer}")
+
+
+def _write_probe(lab: Lab, node: str) -> Path:
+    labels = {"app": f"probe-{node}"}
+    container = {"name": "probe", "image": PROBE_IMAGE, "command": ["/probe"]}
+    ready = {"httpGet": {"path": "/", "port": 8080}}
+    spec = {
+        "nodeName": node,
+        "containers": [{**container, "readinessProbe": ready}],
+        "tolerations": [{"operator": "Exists"}],
+    }
+    metadata = {"name": labels["app"], "labels": labels}
+    items = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": labels["app"]},
+            "spec": {"selector": labels, "ports": [{"port": 8080}]},
+        },
+    ]
+    file = lab.stack.folder / f"{node}.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return file
+
+
+def _ready_probes(scenario: Scenario, lab: Lab) -> list[JSON]:
+    pods = _list(scenario, lab, "pods", "--namespace=default")
+    if not all(_is_ready(each) for each in pods):
+        raise NotYet(f"{[each['status'] for each in pods]}")
+    return pods
+
+
+def _is_ready(pod: JSON) -> bool:
+    found = condition(pod, "Ready")
+    return found is not None and found["status"] == "True"
+
+
+def _list(scenario: Scenario, lab: Lab, *what: str) -> list[JSON]:
+    items: list[JSON] = json.loads(lab.kubectl(scenario, "get", *what, "-o=json"))["items"]
+    return items
