@@ -7,9 +7,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from io import BufferedReader
+from typing import Final, NamedTuple
 
 from capsmith.safetext import RelativePath
+
+_PREFIX: Final = "sha256:"
 
 
 class Owner(StrEnum):
@@ -43,7 +46,12 @@ def digest(content: str | bytes) -> str:
     A string is encoded as UTF-8 first.
     """
     data = content.encode() if isinstance(content, str) else content
-    return "sha256:" + hashlib.sha256(data).hexdigest()
+    return _PREFIX + hashlib.sha256(data).hexdigest()
+
+
+def digest_stream(content: BufferedReader) -> str:
+    """Return the digest of what a binary file contains, without holding it in memory."""
+    return _PREFIX + hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def is_text_of(content: bytes, expected: str) -> bool:

@@ -145,6 +145,10 @@ def _role(*roles: Role) -> _Condition:
     return lambda provider, context: context["resource"].role in roles
 
 
+def _any_role(role: Role) -> _Condition:
+    return lambda provider, context: any(r.role is role for r in provider.resources)
+
+
 def _component(type: str) -> _Condition:
     return lambda provider, context: type in context["component"].types
 
@@ -280,17 +284,13 @@ CONDITIONS: Mapping[str, _Condition] = {
         _is_pool(resource, ranges=False) for resource in provider.resources
     ),
     "addon": _role(Role.ADDON),
-    "addons": lambda provider, context: any(
-        resource.role is Role.ADDON for resource in provider.resources
-    ),
+    "addons": _any_role(Role.ADDON),
     "remediation": _role(Role.REMEDIATION),
     "further_resource": _role(Role.RESOURCE),
     "managed": lambda provider, context: _MANAGED in context["resource"].features,
     "machine_based": lambda provider, context: _MANAGED not in context["resource"].features,
     "capacity": _feature(Role.INFRA_MACHINE, "capacity"),
-    "machine_pools": lambda provider, context: any(
-        resource.role is Role.INFRA_MACHINE_POOL for resource in provider.resources
-    ),
+    "machine_pools": _any_role(Role.INFRA_MACHINE_POOL),
     "whole_pools": lambda provider, context: any(
         resource.role is Role.INFRA_MACHINE_POOL and resource.machine_kind is None
         for resource in provider.resources

@@ -12,6 +12,15 @@ from capsmith.safetext import RelativePath
 
 UNFINISHED_FOLDER = RelativePath(".capsmith/unfinished")
 STATE_PATH = RelativePath(f"{UNFINISHED_FOLDER}/state.json")
+_MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What reading a record of another form raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +77,7 @@ class Unfinished:
             found = cls(names, conflicts, touched, records)
             _ = [locate_kept_text(kept) for kept in found.kept]  # each of them is one
             return found
-        except (
-            *(ValueError, KeyError, TypeError),
-            *(AttributeError, OverflowError, RecursionError),
-        ) as error:
+        except _MALFORMED as error:
             raise UnreadableInput(
                 "unfinished-unreadable",
                 "this is not a record of an update with conflicts that capsmith wrote",

@@ -15,7 +15,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import functools
-import hashlib
 import os
 import stat
 import sys
@@ -25,7 +24,10 @@ from pathlib import Path
 
 from capsmith.errors import Refused
 from capsmith.safetext import RelativePath
+from capsmith.tree import digest_stream
 
+MAX_BYTES = 64 * 1024 * 1024
+"""Maximum size of a file that is read.  All files that capsmith writes are far smaller."""
 _AT_ONCE = 8
 """Number of files that are written concurrently."""
 
@@ -104,7 +106,7 @@ def digest_file(file: Path) -> str:
     if not file.is_file():
         return ""
     with file.open("rb") as content:  # of any size
-        return f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
+        return digest_stream(content)
 
 
 def read_permissions(file: Path) -> int:

@@ -33,6 +33,7 @@ from typing import NamedTuple, NoReturn
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.safetext import RelativePath
 from capsmith.workspace.files import (
+    MAX_BYTES,
     digest_file,
     make_refusal,
     read_permissions,
@@ -85,10 +86,6 @@ _STAGE = f"{STATE_FOLDER}/stage"
 _PENDING = f"{STATE_FOLDER}/pending.json"
 _NOTED = f"{_PENDING}.new"
 """The list while it is written: one name, so that the next run finds what a killed one left."""
-
-
-_MAX_LIST = 64 * 1024 * 1024
-"""Maximum size of the list, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +324,7 @@ class Journal:
     def _load(self) -> _Pending:
         file = resolve_inside(self._folder, _PENDING)
         try:
-            if file.stat().st_size > _MAX_LIST:
+            if file.stat().st_size > MAX_BYTES:
                 raise ValueError("the list is too long")
             document = json.loads(file.read_bytes())
             # The list comes from the repository, which may be anyone's, so its paths are validated

@@ -17,6 +17,7 @@ from pathlib import Path
 from capsmith.errors import CapsmithError, Refused, UnreadableInput
 from capsmith.tree import digest
 from capsmith.workspace.files import (
+    MAX_BYTES,
     digest_file,
     make_refusal,
     read_permissions,
@@ -27,10 +28,6 @@ from capsmith.workspace.hold import convert_disk_errors, hold_folder, is_abandon
 from capsmith.workspace.journal import Change, Journal, Write
 
 __all__ = ["Change", "Repository"]
-
-
-MAX_BYTES = 64 * 1024 * 1024
-"""Maximum size of a file that is read.  All files that capsmith writes are far smaller."""
 
 
 class Repository:
@@ -155,11 +152,13 @@ class Repository:
         for path in sorted(paths):
             try:
                 content = self.read_bytes(path)
-            except (CapsmithError, PermissionError) as error:
-                if path not in theirs and not isinstance(error, CapsmithError):
-                    raise
-                if path not in theirs and isinstance(error, CapsmithError):
+            except CapsmithError as error:
+                if path not in theirs:
                     errors.append(error)
+                content = b""
+            except PermissionError:
+                if path not in theirs:
+                    raise
                 content = b""
             if content is not None:
                 found[path] = content
