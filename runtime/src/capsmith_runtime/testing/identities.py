@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
+from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.manifests import Manifests
 
@@ -21,6 +22,25 @@ class IdentityType(Protocol):
     def resource(self) -> ResourceType:
         """Return the kind's resource type in the API server."""
         ...
+
+
+class AuthoredKind(Protocol):
+    """Protocol for a kind whose calls may have the credentials of an identity."""
+
+    @property
+    def features(self) -> Collection[str]:
+        """Return the names of the kind's features."""
+        ...
+
+    @property
+    def reconciler(self) -> Any:
+        """Return the author's reconciler class."""
+        ...
+
+
+def has_sessions(kind: AuthoredKind) -> bool:
+    """Return whether a kind's author uses credentials through sessions."""
+    return CREDENTIALS_FEATURE in kind.features and kind.reconciler.session_factory is not None
 
 
 def find_identity_kinds(component: Component) -> Sequence[IdentityType]:

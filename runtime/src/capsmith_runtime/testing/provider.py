@@ -206,6 +206,15 @@ class ProviderUnderTest:
         return [(component, group) for component, group in found if isinstance(group, kind)]
 
 
+def simulate(double: object, faults: Faults) -> None:
+    """Make a test double's calls fail from now on; skip the test if it cannot simulate that."""
+    assert isinstance(double, SimulatesFaults)
+    try:
+        double.simulate(faults)
+    except NotImplementedError as error:
+        pytest.skip(f"not simulated: {faults}: {error}")
+
+
 def has_accounts(provider: ProviderUnderTest) -> bool:
     """Return whether the test double knows to which accounts its servers belong."""
     return hasattr(provider.infrastructure, "accounts")

@@ -9,14 +9,18 @@ import pytest
 
 from capsmith_runtime.addon.addons import AddonKind
 from capsmith_runtime.kube.client import NamespacedName
-from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.testing.addon.environment import SELECTED, AddonEnvironment, EndsSessions
 from capsmith_runtime.testing.conformance.addon.base import AddonConformance
 from capsmith_runtime.testing.conformance.base import KindCase, scenario
 from capsmith_runtime.testing.faults import NONE, Faults
-from capsmith_runtime.testing.identities import copy_first, find_identity_kinds, remove_identity
-from capsmith_runtime.testing.provider import ProviderUnderTest, SimulatesFaults
+from capsmith_runtime.testing.identities import (
+    copy_first,
+    find_identity_kinds,
+    has_sessions,
+    remove_identity,
+)
+from capsmith_runtime.testing.provider import ProviderUnderTest, simulate
 
 OTHER = {"addon": "other"}
 
@@ -27,12 +31,7 @@ class AddonIdentityConformance(AddonConformance):
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[AddonKind]]:
         """Return the cases for the kinds that use identities through sessions."""
-        return [
-            case
-            for case in super().cases(provider)
-            if CREDENTIALS_FEATURE in case.kind.features
-            and case.kind.reconciler.session_factory is not None
-        ]
+        return [case for case in super().cases(provider) if has_sessions(case.kind)]
 
 
 class TestAddonIdentities(AddonIdentityConformance):
@@ -104,12 +103,12 @@ class TestAddonCredentials(AddonIdentityConformance):
     @scenario
     async def test_refused_credentials_are_reported(self, env: AddonEnvironment) -> None:
         """An add-on whose credentials are refused is not ready, until they are accepted."""
-        _simulate(env, Faults(refuse=1.0))
+        simulate(env.double, Faults(refuse=1.0))
         env.add_cluster("c1", SELECTED)
         key = env.add_addon()
         await env.eventually("it is reported", lambda: _is_reported(env, key))
         assert env.on("c1") == []
-        _simulate(env, NONE)
+        simulate(env.double, NONE)
         await env.installed(key, "c1")
 
 
@@ -146,11 +145,3 @@ def _is_reported(env: AddonEnvironment, key: NamespacedName) -> bool:
         ready or not (reason == "Pending" or reason.startswith("WaitingFor"))
         for ready, reason in env.clusters(key).values()
     )
-
-
-def _simulate(env: AddonEnvironment, faults: Faults) -> None:
-    assert isinstance(env.double, SimulatesFaults)
-    try:
-        env.double.simulate(faults)
-    except NotImplementedError as error:
-        pytest.skip(f"not simulated: {faults}: {error}")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capsmith_runtime.ipam.kinds import PoolKind
-from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.conformance.base import KindCase, scenario
 from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance
-from capsmith_runtime.testing.identities import remove_identity
+from capsmith_runtime.testing.identities import has_sessions, remove_identity
 from capsmith_runtime.testing.ipam.environment import CLAIM, IPAMEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
@@ -22,9 +21,7 @@ class TestAddressPoolIdentities(IPAMConformance):
         return [
             case
             for case in super().cases(provider)
-            if CREDENTIALS_FEATURE in case.kind.features
-            and "ranges" not in case.kind.features
-            and case.kind.reconciler.session_factory is not None
+            if "ranges" not in case.kind.features and has_sessions(case.kind)
         ]
 
     @scenario

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capsmith_runtime.controlplane.managed.controller import ManagedControlPlaneKind
-from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.conformance.base import KindCase, scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ManagedControlPlaneConformance
 from capsmith_runtime.testing.controlplane.managed_environment import (
     CONTROL_PLANE,
     ManagedControlPlaneEnvironment,
 )
-from capsmith_runtime.testing.identities import find_identity_kinds, refer_to_first, remove_identity
+from capsmith_runtime.testing.identities import (
+    find_identity_kinds,
+    has_sessions,
+    refer_to_first,
+    remove_identity,
+)
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
@@ -22,12 +26,7 @@ class TestManagedControlPlaneIdentities(ManagedControlPlaneConformance):
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:
         """Return the cases for the kinds that use identities through sessions."""
-        return [
-            case
-            for case in super().cases(provider)
-            if CREDENTIALS_FEATURE in case.kind.features
-            and case.kind.reconciler.session_factory is not None
-        ]
+        return [case for case in super().cases(provider) if has_sessions(case.kind)]
 
     @scenario
     async def test_a_control_plane_without_its_identity_is_not_forgotten(

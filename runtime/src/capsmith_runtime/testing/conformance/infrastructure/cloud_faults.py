@@ -18,11 +18,7 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
 from capsmith_runtime.testing.environment import TestEnvironment, condition
 from capsmith_runtime.testing.faults import NONE, Faults
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.provider import (
-    InfrastructureDouble,
-    ProviderUnderTest,
-    SimulatesFaults,
-)
+from capsmith_runtime.testing.provider import ProviderUnderTest, simulate
 
 FAILURES = {"error": Faults(error=1.0), "limit": Faults(limit=1.0), "lost": Faults(lost=1.0)}
 HOOK_SECONDS = 0.2
@@ -226,15 +222,6 @@ class TestInfrastructureCalls(InfrastructureConformance):
         env.api.remove(env.machine_kind.resource.kind, key)
         env.start()
         await removed(env, key)
-
-
-def simulate(infrastructure: InfrastructureDouble, faults: Faults) -> None:
-    """Make calls fail from now on; skip the test if the test double cannot simulate that."""
-    assert isinstance(infrastructure, SimulatesFaults)
-    try:
-        infrastructure.simulate(faults)
-    except NotImplementedError as error:
-        pytest.skip(f"not simulated: {faults}: {error}")
 
 
 async def fails(env: TestEnvironment, find: Callable[[], JSON]) -> None:

@@ -7,13 +7,18 @@ from dataclasses import replace
 
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
 )
-from capsmith_runtime.testing.identities import add_other, copy_first, find_source, remove_identity
+from capsmith_runtime.testing.identities import (
+    add_other,
+    copy_first,
+    find_source,
+    has_sessions,
+    remove_identity,
+)
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest, SeparatesAccounts, has_accounts
 
@@ -136,11 +141,7 @@ async def _delete_without(
 
 
 def _uses_own_sessions(case: InfrastructureCase) -> bool:
-    return (
-        bool(case.controllers.identities)
-        and CREDENTIALS_FEATURE in case.machine_kind.features
-        and case.machine_kind.reconciler.session_factory is not None
-    )
+    return bool(case.controllers.identities) and has_sessions(case.machine_kind)
 
 
 def _kind(env: InfrastructureEnvironment) -> IdentityKind:

@@ -13,7 +13,7 @@ from capsmith_runtime.testing.conformance.machine_pool.base import (
     PoolMachinesCase,
     PoolMachinesConformance,
 )
-from capsmith_runtime.testing.identities import add_other, copy_first, remove_identity
+from capsmith_runtime.testing.identities import add_other, copy_first, has_sessions, remove_identity
 from capsmith_runtime.testing.machine_pool.environment import (
     MachinePoolEnvironment,
     PoolMachinesEnvironment,
@@ -154,7 +154,7 @@ async def _delete(env: MachinePoolEnvironment) -> None:
 
 
 def _uses_own_sessions(case: PoolCase) -> bool:
-    return _has_identities(case) and case.kind.reconciler.session_factory is not None
+    return bool(case.controllers.identities) and has_sessions(case.kind)
 
 
 def _has_identities(case: PoolCase) -> bool:

@@ -12,13 +12,12 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
     FAILURES,
     fails,
-    simulate,
     simulates_faults,
 )
 from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolConformance, PoolCase
 from capsmith_runtime.testing.faults import NONE
 from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
-from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.testing.provider import ProviderUnderTest, simulate
 
 TERMINAL_FAILURE_FIELDS = {"failureReason", "failureMessage"}
 
