@@ -8,6 +8,7 @@ object (SM-09).
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 from capsmith_runtime.contract import metadata, records
@@ -51,6 +52,8 @@ def of(obj: Object, group: str) -> str:
     return stored(obj, group) or create(obj)
 
 
+# Each change of an object needs the short form of its id before and after the change.
+@lru_cache(maxsize=1024)
 def shorten(external_id: str) -> str:
     """Return a short form of an external id: a lower-case DNS label that starts with a letter."""
     # A digest may begin with a digit, which DNS labels of RFC 1035 must not.

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import Final
+from urllib.parse import urlencode
 
 import httpx2
 import msgspec
@@ -92,7 +93,8 @@ class LightkubeClient:
         # timeout.
         self._silence_seconds = silence_seconds
         self._watch_seconds = watch_seconds
-        self._session = self._open()
+        self._timeout = httpx2.Timeout(request_seconds, connect=self._connect_seconds)
+        self._use_session(self._open())
         if requests is None:
             metrics.api_server = self._session.base_url.netloc.decode()
         self._renewed = -_RENEW_SECONDS
@@ -293,12 +295,18 @@ class LightkubeClient:
 
         The request is sent again with new credentials after a 401, or after repeated TLS failures.
         """
-        query = {name: value for name, value in params.items() if value}
-        timeout = timeout or httpx2.Timeout(self._request_seconds, connect=self._connect_seconds)
+        query = urlencode({name: value for name, value in params.items() if value})
+        timeout = timeout or self._timeout
         for retry in (False, True):
             session = self._session
-            request = session.build_request(
-                method, path, params=query, content=content, headers=headers, timeout=timeout
+            # The client's own build_request parses and merges each URL several times, which would
+            # take a twentieth of the processor time of a reconcile.
+            request = httpx2.Request(
+                method,
+                f"{self._base_url}{path}?{query}" if query else f"{self._base_url}{path}",
+                content=content,
+                headers={**self._session_headers, **headers},
+                extensions={"timeout": timeout.as_dict()},
             )
             try:
                 response = await _send_authenticated(session, request)
@@ -358,7 +366,7 @@ class LightkubeClient:
             return False
         self._renewed = now
         try:
-            self._session = self._open()
+            self._use_session(self._open())
         except Exception as error:
             # A file may be incomplete while it is being replaced; it is read again later.
             _log.warning("credentials cannot be read", error=repr(error))
@@ -368,6 +376,13 @@ class LightkubeClient:
         task.add_done_callback(self._retired.discard)
         _log.info("credentials or authority were refused and have been read again")
         return True
+
+    def _use_session(self, session: httpx2.AsyncClient) -> None:
+        self._session = session
+        self._session_headers = {
+            name.decode(): value.decode() for name, value in session.headers.raw
+        }
+        self._base_url = str(session.base_url).rstrip("/")
 
     def _open(self) -> httpx2.AsyncClient:
         return open_session(self._config(), self._field_manager)

@@ -6,7 +6,7 @@ process's writes returns at least that write, even though the watch delivers it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -259,37 +259,41 @@ class Cache:
 
     def _put(self, key: NamespacedName, obj: JSON) -> Delta:
         old = self._objects.get(key)
-        if old is not None:
-            self._unindex(key, old)
+        former = {} if old is None else self._find_values(key, old)
         self._objects.put(key, obj)
-        for index, values in self._find_values(key, obj):
-            for value in values:
-                index.add(value, create_id(key))
+        for index, values in self._find_values(key, obj).items():
+            # Most changes are of the status, which few indexes contain.
+            if values != (before := former.get(index, [])):
+                self._update_index(index, key, before, values)
         return Delta(old, obj)
+
+    def _update_index(self, name: str, key: NamespacedName, old: list[str], new: list[str]) -> None:
+        index, found = self._indexes[name], create_id(key)
+        for value in old:
+            index.discard(value, found)
+        for value in new:
+            index.add(value, found)
 
     def _remove(self, key: NamespacedName) -> Delta | None:
         old = self._objects.get(key)
         if old is None:
             return None
         self._objects.pop(key)
-        self._unindex(key, old)
+        for index, values in self._find_values(key, old).items():
+            self._update_index(index, key, values, [])
         return Delta(old, None)
 
-    def _unindex(self, key: NamespacedName, obj: JSON) -> None:
-        for index, values in self._find_values(key, obj):
-            for value in values:
-                index.discard(value, create_id(key))
-
-    def _find_values(self, key: NamespacedName, obj: JSON) -> Iterator[tuple[_Index, list[str]]]:
-        """Yield each index with the values that its function yields for an object."""
+    def _find_values(self, key: NamespacedName, obj: JSON) -> dict[str, list[str]]:
+        """Return the values that the function of each index yields for an object."""
+        found: dict[str, list[str]] = {}
         for name, function in self._functions.items():
             try:
-                values = list(dict.fromkeys(islice(function(obj), MAX_VALUES)))
+                found[name] = list(dict.fromkeys(islice(function(obj), MAX_VALUES)))
             except Exception as error:
                 # The content of one object must not end the caches of all tenants.
                 _log.error("index failed", index=name, object=str(key), exc_info=error)
-                continue
-            yield self._indexes[name], values
+                found[name] = []
+        return found
 
 
 def _split(change: Delta) -> tuple[Delta, ...]:

@@ -21,8 +21,8 @@ from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import ReportedChange
 
-_BY_EXTERNAL_ID: Final = "external-id"
 _BY_PROVIDER_ID: Final = "provider-id"
+# Finds external ids as well: no two of them have the same short form.
 _BY_SHORT_ID: Final = "short-id"
 _COMPARED_AT_ONCE: Final = 5000
 """Number of objects that are compared before other tasks run."""
@@ -42,7 +42,6 @@ class HeldIds:
         """
         self._groups = groups
         self._informers: dict[str, list[Informer]] = {
-            _BY_EXTERNAL_ID: [],
             _BY_PROVIDER_ID: [],
             _BY_SHORT_ID: [],
         }
@@ -60,8 +59,6 @@ class HeldIds:
         """
         standings = self._standings.setdefault(informer, {})
         informer.add_handler(partial(_update_standing, standings))
-        informer.add_index(_BY_EXTERNAL_ID, self._external_ids)
-        self._informers[_BY_EXTERNAL_ID].append(informer)
         informer.add_index(_BY_SHORT_ID, self._short_ids)
         self._informers[_BY_SHORT_ID].append(informer)
         if has_provider_ids:
@@ -91,23 +88,20 @@ class HeldIds:
         """Yield, for each id, Waiting if another object holds it, and how many objects have it."""
         name, standing = metadata.name(obj), _standing(obj)
         # External ids first, because the author's code finds infrastructure by them.
-        for index, values, reason, kind in (
-            (
-                _BY_EXTERNAL_ID,
-                self._external_ids,
-                constants.REASON_EXTERNAL_ID_TAKEN,
-                "external id",
-            ),
-            (_BY_PROVIDER_ID, _provider_ids, constants.REASON_PROVIDER_ID_TAKEN, "provider id"),
-        ):
-            for value in values(obj):
-                is_held, count = self._compare(name, standing, index, value)
-                yield _waiting(reason, kind, value) if is_held else None, count
+        for value in self._external_ids(obj):
+            short = external_id.shorten(value)
+            is_held, count = self._compare(name, standing, _BY_SHORT_ID, short, value)
+            reason = constants.REASON_EXTERNAL_ID_TAKEN
+            yield _waiting(reason, "external id", value) if is_held else None, count
+        for value in _provider_ids(obj):
+            is_held, count = self._compare(name, standing, _BY_PROVIDER_ID, value, value)
+            reason = constants.REASON_PROVIDER_ID_TAKEN
+            yield _waiting(reason, "provider id", value) if is_held else None, count
 
     def find_objects(self, change: ReportedChange) -> Iterator[JSON]:
         """Yield the objects that hold the id that ``change`` reports."""
         for index, value in (
-            (_BY_EXTERNAL_ID, change.external_id),
+            (_BY_SHORT_ID, change.external_id and external_id.shorten(change.external_id)),
             (_BY_SHORT_ID, change.short_id),
             (_BY_PROVIDER_ID, change.provider_id),
         ):
@@ -125,8 +119,12 @@ class HeldIds:
         for value in self._external_ids(obj):
             yield external_id.shorten(value)
 
-    def _compare(self, name: str, standing: str, index: str, value: str) -> tuple[bool, int]:
+    def _compare(
+        self, name: str, standing: str, index: str, key: str, value: str
+    ) -> tuple[bool, int]:
         """Return whether an object other than this one holds an id, and how many have it.
+
+        ``key`` is what ``index`` has for the id ``value``.
 
         All objects compute the same order, so exactly one of them considers itself the holder.
         Users write neither the uid nor the status: an external id with its own object's uid is not
@@ -141,9 +139,9 @@ class HeldIds:
         original, _, original_uid = value.rpartition(".")
         for informer in self._informers[index]:
             standings = self._standings[informer]
-            for key in informer.keys_by_index(index, value):
-                other, count = standings[create_id(key)], count + 1
-                is_original = key.name == original and _uid(other) == original_uid
+            for found in informer.keys_by_index(index, key):
+                other, count = standings[create_id(found)], count + 1
+                is_original = found.name == original and _uid(other) == original_uid
                 if (is_original or other < standing) and _uid(other) != uid:
                     return True, count
         return False, count
