@@ -32,25 +32,28 @@ def resident() -> int:
     return int(line.split()[1]) // 1024
 
 
-def create_client() -> Any:
-    """Return a new client of EC2, with a session of its own."""
-    session = boto3.Session(
+def create_client(service: str) -> Any:
+    """Return a new client of a service of AWS, with a session of its own."""
+    # Its type has an overload for each service.
+    session: Any = boto3.Session(
         aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1"
     )
-    return session.client("ec2")
+    return session.client(service)
 
 
 def main() -> int:
     """Make the clients, print the memory after each tenth, and return 1 if it has grown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=10_000)
-    calls: int = parser.parse_args().calls
+    parser.add_argument("--service", default="ec2", help="EC2 has the largest clients")
+    arguments = parser.parse_args()
+    calls: int = arguments.calls
     GcPauseLimiter().start()
     cached = [{"metadata": {"name": str(each)}, "spec": {"x": [each]}} for each in range(_CACHED)]
     alive: deque[Any] = deque(maxlen=_ALIVE)
     rows, peak = [("calls", "RSS, MiB")], 0
     for number in range(1, calls + 1):
-        alive.append(create_client())
+        alive.append(create_client(arguments.service))
         peak = max(peak, resident())
         if number % max(1, calls // 10) == 0:
             rows.append((str(number), str(resident())))
