@@ -229,12 +229,12 @@ _POOLS: Final = {
     ),
     "replaces all servers when the size changes": Mistake(
         _GROUPS,
-        "servers = self.servers(external_id)\n            # An earlier",
+        "servers = self.servers(external_id)\n            outdated",
         "servers = self.servers(external_id)\n"
         "            if len(servers) != size:\n"
         "                for old in servers:\n"
         "                    self._cloud.delete_server(old.id)\n"
-        "                servers = []\n            # An earlier",
+        "                servers = []\n            outdated",
     ),
     "does not look at the size": _controller(_POOL, "size = pool.replicas\n", "size = 1\n"),
     "returns one provider id for all": _controller(
@@ -249,25 +249,38 @@ _POOLS: Final = {
         "if pool.machine_pool and self._groups.delete(pool.external_id)",
     ),
     "reports other versions at each call": _controller(
-        _POOL, "version=version,", "version=f'v1.30.{uuid.uuid4().int % 99}',"
+        _POOL, "version=server.version,", "version=f'v1.30.{uuid.uuid4().int % 99}',"
+    ),
+    "does not replace outdated servers": Mistake(
+        _GROUPS, "if version and server.version != version]", "if server is None]"
+    ),
+    "reports the desired version of outdated servers": _controller(
+        _POOL,
+        "instances=[_instance(server) for server in servers],",
+        "instances=[\n"
+        "                __import__('dataclasses').replace(\n"
+        "                    _instance(server), version=pool.version\n"
+        "                )\n"
+        "                for server in servers\n"
+        "            ],",
     ),
     "reports of a machine what belongs to another position": _controller(
         _POOL,
-        "instances=[_instance(server, pool.version) for server in servers],",
+        "instances=[_instance(server) for server in servers],",
         "instances=[\n"
         "                __import__('dataclasses').replace(\n"
-        "                    _instance(server, pool.version),\n"
-        "                    conditions=_instance(other, None).conditions,\n"
+        "                    _instance(server),\n"
+        "                    conditions=_instance(other).conditions,\n"
         "                )\n"
         "                for server, other in zip(servers, reversed(servers))\n"
         "            ],",
     ),
     "reports the zone of a position in the list": _controller(
         _POOL,
-        "instances=[_instance(server, pool.version) for server in servers],",
+        "instances=[_instance(server) for server in servers],",
         "instances=[\n"
         "                __import__('dataclasses').replace(\n"
-        "                    _instance(server, pool.version),\n"
+        "                    _instance(server),\n"
         "                    status=TidalMachinePoolInstanceStatus(zone=f'zone-{place}'),\n"
         "                )\n"
         "                for place, server in enumerate(reversed(servers))\n"

@@ -49,7 +49,10 @@ class Instance:
     addresses: Sequence[Address] = ()
     """The machine's addresses, at most 256."""
     version: str | None = None
-    """The machine's Kubernetes version, or None if unknown."""
+    """The Kubernetes version that the machine runs, or None if unknown.
+
+    While a pool is upgraded, this differs from the pool's ``version``.
+    """
     ready: bool = True
     """Whether the machine is running; only running machines count as ready replicas."""
     conditions: Sequence[Condition] = ()
@@ -136,7 +139,10 @@ class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
 
     @property
     def version(self) -> str | None:
-        """Return the desired Kubernetes version, or None if the MachinePool sets none."""
+        """Return the desired Kubernetes version, or None if the MachinePool sets none.
+
+        Replace or upgrade the machines that run another one.
+        """
         return self.machine_pool.version
 
     @property
@@ -184,8 +190,9 @@ class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> InfraMachinePoolState | Waiting | Awaitable[InfraMachinePoolState | Waiting]:
         """Create or scale the pool and return its state.
 
-        This method is also called after the bootstrap data or the spec have changed; the reconciler
-        must decide whether to replace the existing machines.
+        This method is also called after the version, the bootstrap data or the spec have changed.
+        A new version has to reach all machines; whether they are replaced for other changes is up
+        to the reconciler.
         """
 
     @abstractmethod

@@ -299,15 +299,8 @@ class LightkubeClient:
         timeout = timeout or self._timeout
         for retry in (False, True):
             session = self._session
-            # The client's own build_request parses and merges each URL several times, which would
-            # take a twentieth of the processor time of a reconcile.
-            request = httpx2.Request(
-                method,
-                f"{self._base_url}{path}?{query}" if query else f"{self._base_url}{path}",
-                content=content,
-                headers={**self._session_headers, **headers},
-                extensions={"timeout": timeout.as_dict()},
-            )
+            target = f"{path}?{query}" if query else path
+            request = self._build_request(method, target, content, headers, timeout)
             try:
                 response = await _send_authenticated(session, request)
             except BaseException as error:  # asyncio.timeout cancels the task
@@ -328,6 +321,24 @@ class LightkubeClient:
             if response.status_code != 401 or retry or not self._renew(session):
                 raise parse_error(response.status_code, response.headers, body)
         raise AssertionError("unreachable")
+
+    def _build_request(
+        self,
+        method: str,
+        target: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        timeout: httpx2.Timeout,
+    ) -> httpx2.Request:
+        # The session's own build_request parses and merges each URL several times, which would take
+        # a twentieth of the processor time of a reconcile.
+        return httpx2.Request(
+            method,
+            self._base_url + target,
+            content=content,
+            headers={**self._session_headers, **headers},
+            extensions={"timeout": timeout.as_dict()},
+        )
 
     async def _read(self, response: httpx2.Response) -> bytes:
         """Return the body of a response, and release its connection."""

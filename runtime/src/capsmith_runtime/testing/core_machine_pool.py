@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.testing.core import NAMESPACE
+
+VERSION: Final = "v1.34.0"
+"""Kubernetes version of the MachinePool, unless a test sets another one."""
 
 
 def core_machine_pool(name: str = "pool", **changes: Any) -> MachinePool:
@@ -21,7 +24,7 @@ def core_machine_pool(name: str = "pool", **changes: Any) -> MachinePool:
         cluster_name="cluster",
         replicas=1,
         replicas_managed_elsewhere=False,
-        version="v1.34.0",
+        version=VERSION,
         failure_domains=(),
         data_secret_name=f"{name}-bootstrap",
         infrastructure=None,

@@ -85,6 +85,21 @@ class SeparatesAccounts(Protocol):
 
 
 @runtime_checkable
+class KnowsVersions(Protocol):
+    """Protocol for a test double that knows the Kubernetes versions of its servers.
+
+    This protocol is optional: only the servers of pools without Machines need it.
+    """
+
+    def versions(self) -> dict[str, str]:
+        """Return the Kubernetes version of each server, keyed by its name in ``servers()``.
+
+        Servers whose version is not known, such as those of Machines, are left out.
+        """
+        ...
+
+
+@runtime_checkable
 class SimulatesFaults(Protocol):
     """Protocol for a test double whose calls can fail.
 

@@ -15,7 +15,7 @@ from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, given_credentials
-from capsmith_runtime.testing.core_machine_pool import core_machine_pool
+from capsmith_runtime.testing.core_machine_pool import VERSION, core_machine_pool
 
 Spec = TypeVar("Spec")
 
@@ -26,6 +26,7 @@ def infra_machine_pool(
     *,
     replicas: int = 1,
     replicas_managed_elsewhere: bool = False,
+    version: str | None = VERSION,
     bootstrap: bytes = b"#cloud-config\n",
     credentials: Mapping[str, str] | None = None,
     infra_cluster: InfraClusterView | None = None,
@@ -38,7 +39,10 @@ def infra_machine_pool(
         return BootstrapData(bootstrap, "cloud-config")
 
     pool = core_machine_pool(
-        name, replicas=replicas, replicas_managed_elsewhere=replicas_managed_elsewhere
+        name,
+        replicas=replicas,
+        replicas_managed_elsewhere=replicas_managed_elsewhere,
+        version=version,
     )
     return InfraMachinePoolScope(
         name=name,

@@ -296,6 +296,10 @@ class MachinePoolEnvironment(TestEnvironment):
         """Change the desired number of machines."""
         self.change_pool({"replicas": replicas})
 
+    def upgrade(self, version: str) -> None:
+        """Change the desired Kubernetes version."""
+        self.change_pool({"template": {"spec": {"version": version}}})
+
     def note(self, annotations: dict[str, str]) -> None:
         """Set annotations on the MachinePool."""
         self.api.change(

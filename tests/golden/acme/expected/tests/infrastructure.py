@@ -7,6 +7,7 @@ your cloud, and let the other methods report what exists in it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -38,12 +39,7 @@ class Infrastructure:
 
     def failure_domains(self) -> dict[str, str]:
         """Return the failure domain of each server that has one, keyed by the server's name."""
-        found = {}
-        for name in self.servers():
-            server = json.loads((self._folder / "servers" / f"{name}.json").read_text())
-            if server["zone"]:
-                found[name] = server["zone"]
-        return found
+        return self._field("zone")
 
     def simulate(self, faults: Faults) -> None:
         """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.
@@ -56,6 +52,16 @@ class Infrastructure:
     def clusters(self) -> list[str]:
         """Return a unique name of the shared resources of each cluster."""
         return self._names("clusters")
+
+    def _field(self, name: str) -> dict[str, str]:
+        """Return a field of each server that has it, keyed by the server's name."""
+        found = {}
+        for path in (self._folder / "servers").glob("*.json"):
+            # A reconciler may delete it in the meantime.
+            with contextlib.suppress(FileNotFoundError):
+                if value := json.loads(path.read_text())[name]:
+                    found[path.stem] = value
+        return found
 
     def _names(self, collection: str) -> list[str]:
         return sorted(path.stem for path in (self._folder / collection).glob("*.json"))

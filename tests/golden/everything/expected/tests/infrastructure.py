@@ -7,6 +7,7 @@ your cloud, and let the other methods report what exists in it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -38,20 +39,15 @@ class Infrastructure:
 
     def failure_domains(self) -> dict[str, str]:
         """Return the failure domain of each server that has one, keyed by the server's name."""
-        found = {}
-        for name in self.servers():
-            server = json.loads((self._folder / "servers" / f"{name}.json").read_text())
-            if server["zone"]:
-                found[name] = server["zone"]
-        return found
+        return self._field("zone")
+
+    def versions(self) -> dict[str, str]:
+        """Return the Kubernetes version of each server in a group, keyed by the server's name."""
+        return self._field("version")
 
     def accounts(self) -> dict[str, str]:
         """Return the account of each server, keyed by the server's name."""
-        folder = self._folder / "servers"
-        return {
-            name: json.loads((folder / f"{name}.json").read_text())["account"]
-            for name in self.servers()
-        }
+        return self._field("account")
 
     def other_credentials(self) -> dict[str, str]:
         """Return the content of a Secret for another account than that of the samples."""
@@ -76,6 +72,16 @@ class Infrastructure:
     def resources(self) -> list[str]:
         """Return a unique name of the infrastructure of each resource."""
         return self._names("resources")
+
+    def _field(self, name: str) -> dict[str, str]:
+        """Return a field of each server that has it, keyed by the server's name."""
+        found = {}
+        for path in (self._folder / "servers").glob("*.json"):
+            # A reconciler may delete it in the meantime.
+            with contextlib.suppress(FileNotFoundError):
+                if value := json.loads(path.read_text())[name]:
+                    found[path.stem] = value
+        return found
 
     def _names(self, collection: str) -> list[str]:
         return sorted(path.stem for path in (self._folder / collection).glob("*.json"))

@@ -59,6 +59,24 @@ def test_pool_keeps_the_size_that_its_own_autoscaler_sets(
     assert state.replicas == 2
 
 
+def test_new_version_replaces_servers_one_at_a_time(cloud: SimulatedCloud) -> None:
+    """No server is reported with another version than the one that it was created with."""
+    reconciler = HarbourMachinePoolReconciler(cloud)
+    before = reconciler.reconcile_normal(
+        testing.infra_machine_pool(SPEC, replicas=2, version="v1.34.0")
+    )
+    found = []
+    for _ in range(3):
+        pool = testing.infra_machine_pool(SPEC, replicas=2, version="v1.35.0")
+        state = reconciler.reconcile_normal(pool)
+        assert isinstance(state, InfraMachinePoolState)
+        found.append([instance.version for instance in state.instances])
+
+    assert found == [["v1.35.0", "v1.34.0"], ["v1.35.0", "v1.35.0"], ["v1.35.0", "v1.35.0"]]
+    assert not set(ids(before)) & set(ids(state))
+    assert len(ServerGroups(cloud).servers(pool.external_id)) == 2
+
+
 def test_new_servers_run_the_current_bootstrap_data(
     cloud: SimulatedCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

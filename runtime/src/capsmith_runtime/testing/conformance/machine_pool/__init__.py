@@ -14,6 +14,7 @@ from capsmith_runtime.testing.conformance.machine_pool.pools import (
     TestMachinePool,
     TestMachinePoolCalls,
     TestMachinePoolInstances,
+    TestMachinePoolUpgrade,
 )
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "TestMachinePoolCalls",
     "TestMachinePoolIdentities",
     "TestMachinePoolInstances",
+    "TestMachinePoolUpgrade",
     "TestPoolMachineReplacement",
     "TestPoolMachines",
     "TestPoolMachinesWithSlowCaches",

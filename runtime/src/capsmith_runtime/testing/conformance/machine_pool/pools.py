@@ -16,9 +16,10 @@ from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
 )
 from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolConformance, PoolCase
 from capsmith_runtime.testing.faults import NONE
-from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
-from capsmith_runtime.testing.provider import ProviderUnderTest, simulate
+from capsmith_runtime.testing.machine_pool.environment import VERSION, MachinePoolEnvironment
+from capsmith_runtime.testing.provider import KnowsVersions, ProviderUnderTest, simulate
 
+NEXT_VERSION = "v1.35.0"
 TERMINAL_FAILURE_FIELDS = {"failureReason", "failureMessage"}
 
 
@@ -156,6 +157,46 @@ class TestMachinePoolInstances(MachinePoolConformance):
             kept = before.keys() & found.keys()
             assert kept, "no machine was kept"
             assert {each: found[each] for each in kept} == {each: before[each] for each in kept}
+
+
+class TestMachinePoolUpgrade(MachinePoolConformance):
+    """Kubernetes upgrades of pools; requires a test double with the method ``versions``."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
+        """Return a case for each kind and core version, or none without ``versions``."""
+        return super().cases(provider) if hasattr(provider.infrastructure, "versions") else []
+
+    @scenario
+    async def test_a_new_version_reaches_all_servers(self, env: MachinePoolEnvironment) -> None:
+        """All servers get the new Kubernetes version; no machine is reported to have it before.
+
+        Core does not upgrade the machines of a pool, and the status of a Node cannot be seen from
+        here: only the infrastructure knows the version of a server.
+
+        Proves: MP-03, MP-06, TP-10.
+        """
+        double = env.infrastructure
+        assert isinstance(double, KnowsVersions)
+        env.add_pool(3)
+        await env.settled(3)
+        assert list(double.versions().values()) == [VERSION] * 3
+
+        env.upgrade(NEXT_VERSION)
+        await env.eventually("all are upgraded", lambda: _is_upgraded(env, double))
+        await env.settled(3)
+        before = env.infra_pool(), env.infrastructure.servers()
+        await env.restart()
+        await env.quiet()
+        assert (env.infra_pool(), env.infrastructure.servers()) == before
+
+
+def _is_upgraded(env: MachinePoolEnvironment, double: KnowsVersions) -> bool:
+    """Return whether 3 servers run the new version, and fail if more machines are said to."""
+    reported = [entry.get("version", NEXT_VERSION) for entry in env.instances().values()]
+    count = list(double.versions().values()).count(NEXT_VERSION)
+    assert env.instances() == {} or reported.count(NEXT_VERSION) <= count, "reported too early"
+    return len(env.infrastructure.servers()) == count == 3
 
 
 class TestMachinePoolCalls(MachinePoolConformance):

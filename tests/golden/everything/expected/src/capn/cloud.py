@@ -44,6 +44,8 @@ class Server:
     cluster: str
     user_data: str | None
     zone: str | None = None
+    version: str | None = None
+    """The Kubernetes version of a server in a group; a Machine has its own."""
     account: str = ""
     """The account that the server belongs to."""
 
@@ -98,6 +100,7 @@ class SimulatedCloud:
         cluster: str,
         user_data: str | None,
         zone: str | None = None,
+        version: str | None = None,
     ) -> Server:
         """Create the server, or return the existing one with this external id."""
         server_id = uuid.uuid4().hex
@@ -108,6 +111,7 @@ class SimulatedCloud:
             cluster=cluster,
             user_data=user_data,
             zone=zone,
+            version=version,
             account=self._account,
         )
         self._create("server", external_id, json.dumps(asdict(server)))

@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,21 +56,39 @@ class ServerGroups:
         return sorted((server for server in found if server), key=_number)
 
     def scale(
-        self, external_id: str, name: str, cluster: str, size: int, user_data: str | None
+        self,
+        external_id: str,
+        name: str,
+        cluster: str,
+        size: int,
+        version: str | None,
+        user_data: str | None,
     ) -> list[Server]:
-        """Create the group if necessary and scale it; the newest servers are deleted first."""
+        """Create the group if necessary, scale it, and replace at most one outdated server.
+
+        Outdated servers are deleted first, then the newest ones.
+        """
         with self._locked():
             group = self.find(external_id) or ServerGroup(external_id, name, size, 0)
             servers = self.servers(external_id)
+            outdated = outdated_servers(servers, version)
+            current = [server for server in servers if server not in outdated]
             # An earlier call may have crashed between creating servers and storing the number.
             created = max([group.created, *(_number(server) + 1 for server in servers)])
-            for number in range(created, created + size - len(servers)):
+            # A new server runs before the outdated one that it replaces is deleted.
+            is_replacing = size == len(servers) and bool(outdated)
+            for number in range(created, created + size - len(servers) + is_replacing):
                 created = number + 1
-                servers.append(
+                current.append(
                     self.cloud.create_server(
-                        f"{external_id}-{number}", f"{name}-{number}", cluster, user_data
+                        f"{external_id}-{number}",
+                        f"{name}-{number}",
+                        cluster,
+                        user_data,
+                        version=version,
                     )
                 )
+            servers = [*current, *outdated]
             for server in servers[size:]:
                 self.cloud.delete_server(f"{external_id}-{_number(server)}")
             self._write(ServerGroup(external_id, name, size, created))
@@ -110,6 +128,11 @@ class GroupSessions(SessionFactory[ServerGroups]):
 
     def close(self, session: ServerGroups) -> None:
         """Do nothing: the simulated cloud has no connections."""
+
+
+def outdated_servers(servers: Sequence[Server], version: str | None) -> list[Server]:
+    """Return the servers that do not run the desired Kubernetes version, if there is one."""
+    return [server for server in servers if version and server.version != version]
 
 
 def _number(server: Server) -> int:

@@ -15,10 +15,13 @@ from capsmith_runtime.infrastructure import (
 
 from .._generated.api.nimbus_machine_pool import NimbusMachinePoolSpec
 from ..cloud import SCHEME, Server
-from ..server_groups import GroupSessions
+from ..server_groups import GroupSessions, outdated_servers
 
 POLL_SECONDS = 10.0
-"""Seconds between reads of a pool that the infrastructure's own autoscaler may scale."""
+"""Seconds between reads of a pool that changes without events.
+
+Its servers are being replaced, or the infrastructure's own autoscaler may scale it.
+"""
 
 
 class NimbusMachinePoolReconciler(InfraMachinePoolReconciler[NimbusMachinePoolSpec]):
@@ -31,8 +34,8 @@ class NimbusMachinePoolReconciler(InfraMachinePoolReconciler[NimbusMachinePoolSp
     ) -> InfraMachinePoolState | Waiting:
         """Look up the group, scale it to the desired size, and return its servers.
 
-        A new spec or version applies to servers that are created from now on.  Replace existing
-        servers here if your infrastructure requires it.
+        Servers with another Kubernetes version are replaced, one in each call.  A new spec applies
+        to servers that are created from now on; replace existing ones here if it has to reach them.
         """
         # The session of the pool's own identity, or else of its cluster's.
         groups = pool.session(GroupSessions)
@@ -41,15 +44,20 @@ class NimbusMachinePoolReconciler(InfraMachinePoolReconciler[NimbusMachinePoolSp
         if group is not None and pool.replicas_managed_elsewhere:
             size = group.size
         user_data = None
-        if len(groups.servers(pool.external_id)) < size and groups.cloud.stores_user_data():
+        servers = groups.servers(pool.external_id)
+        needs_data = len(servers) < size or outdated_servers(servers, pool.version)
+        if needs_data and groups.cloud.stores_user_data():
             # Read the data each time: they change, for example when a bootstrap token is renewed.
             user_data = pool.bootstrap_data().text
-        servers = groups.scale(pool.external_id, pool.name, pool.cluster.name, size, user_data)
+        servers = groups.scale(
+            pool.external_id, pool.name, pool.cluster.name, size, pool.version, user_data
+        )
+        is_changing = pool.replicas_managed_elsewhere or outdated_servers(servers, pool.version)
         return InfraMachinePoolState(
-            instances=[_instance(server, pool.version) for server in servers],
+            instances=[_instance(server) for server in servers],
             replicas=size,
             provider_id=f"{SCHEME}://{pool.external_id}",
-            requeue_after=POLL_SECONDS if pool.replicas_managed_elsewhere else None,
+            requeue_after=POLL_SECONDS if is_changing else None,
         )
 
     def reconcile_delete(
@@ -61,10 +69,10 @@ class NimbusMachinePoolReconciler(InfraMachinePoolReconciler[NimbusMachinePoolSp
         return Deleted()
 
 
-def _instance(server: Server, version: str | None) -> Instance:
+def _instance(server: Server) -> Instance:
     return Instance(
         provider_id=server.provider_id,
         name=server.name,
         addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")],
-        version=version,
+        version=server.version,  # not the pool's: an outdated server still runs its own
     )

@@ -15,10 +15,13 @@ from capsmith_runtime.infrastructure import (
 
 from .._generated.api.harbour_machine_pool import HarbourMachinePoolSpec
 from ..cloud import SCHEME, Server, SimulatedCloud
-from ..server_groups import ServerGroups
+from ..server_groups import ServerGroups, outdated_servers
 
 POLL_SECONDS = 10.0
-"""Seconds between reads of a pool that the infrastructure's own autoscaler may scale."""
+"""Seconds between reads of a pool that changes without events.
+
+Its servers are being replaced, or the infrastructure's own autoscaler may scale it.
+"""
 
 
 class HarbourMachinePoolReconciler(InfraMachinePoolReconciler[HarbourMachinePoolSpec]):
@@ -33,25 +36,28 @@ class HarbourMachinePoolReconciler(InfraMachinePoolReconciler[HarbourMachinePool
     ) -> InfraMachinePoolState | Waiting:
         """Look up the group, scale it to the desired size, and return its servers.
 
-        A new spec or version applies to servers that are created from now on.  Replace existing
-        servers here if your infrastructure requires it.
+        Servers with another Kubernetes version are replaced, one in each call.  A new spec applies
+        to servers that are created from now on; replace existing ones here if it has to reach them.
         """
         group = self._groups.find(pool.external_id)
         size = pool.replicas
         if group is not None and pool.replicas_managed_elsewhere:
             size = group.size
         user_data = None
-        if len(self._groups.servers(pool.external_id)) < size and self._cloud.stores_user_data():
+        servers = self._groups.servers(pool.external_id)
+        needs_data = len(servers) < size or outdated_servers(servers, pool.version)
+        if needs_data and self._cloud.stores_user_data():
             # Read the data each time: they change, for example when a bootstrap token is renewed.
             user_data = pool.bootstrap_data().text
         servers = self._groups.scale(
-            pool.external_id, pool.name, pool.cluster.name, size, user_data
+            pool.external_id, pool.name, pool.cluster.name, size, pool.version, user_data
         )
+        is_changing = pool.replicas_managed_elsewhere or outdated_servers(servers, pool.version)
         return InfraMachinePoolState(
-            instances=[_instance(server, pool.version) for server in servers],
+            instances=[_instance(server) for server in servers],
             replicas=size,
             provider_id=f"{SCHEME}://{pool.external_id}",
-            requeue_after=POLL_SECONDS if pool.replicas_managed_elsewhere else None,
+            requeue_after=POLL_SECONDS if is_changing else None,
         )
 
     def reconcile_delete(
@@ -63,10 +69,10 @@ class HarbourMachinePoolReconciler(InfraMachinePoolReconciler[HarbourMachinePool
         return Deleted()
 
 
-def _instance(server: Server, version: str | None) -> Instance:
+def _instance(server: Server) -> Instance:
     return Instance(
         provider_id=server.provider_id,
         name=server.name,
         addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")],
-        version=version,
+        version=server.version,  # not the pool's: an outdated server still runs its own
     )
