@@ -97,7 +97,7 @@ func providerOwners(hasTopology bool) ownerChecks {
 		found[kind+"Template"] = hasOwners(class)
 	}
 	for _, kind := range infraMachines {
-		found[kind] = hasOwners(owner("Machine", true))
+		found[kind] = isMachine(poolsOfMachines[kind])
 		found[kind+"Template"] = template
 	}
 	for _, kind := range infraMachinePools {
@@ -121,6 +121,18 @@ func owner(kind string, controls bool) metav1.OwnerReference {
 func hasOwners(expected ...metav1.OwnerReference) ownerCheck {
 	return func(_ types.NamespacedName, found []metav1.OwnerReference) error {
 		return framework.HasExactOwners(found, expected...)
+	}
+}
+
+// isMachine returns a check that each object belongs to a Machine, and to a pool, if the Machine is of one.
+func isMachine(pools [][2]string) ownerCheck {
+	machine := owner("Machine", true)
+	expected := [][]metav1.OwnerReference{{machine}}
+	for _, pool := range pools {
+		expected = append(expected, []metav1.OwnerReference{machine, {APIVersion: pool[0], Kind: pool[1]}})
+	}
+	return func(_ types.NamespacedName, found []metav1.OwnerReference) error {
+		return framework.HasOneOfExactOwners(found, expected...)
 	}
 }
 

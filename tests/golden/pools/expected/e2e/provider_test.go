@@ -24,6 +24,13 @@ var infraMachinePools = []string{
 	"TidalNodePool",
 }
 
+// poolsOfMachines are the API versions and kinds of pools whose machines have Machines, by the machines' kind.
+var poolsOfMachines = map[string][][2]string{
+	"TidalMachine": {
+		{"infrastructure.cluster.x-k8s.io/v1alpha1", "TidalNodePool"},
+	},
+}
+
 // otherKinds are those whose owners the provider's code or an IPAM provider chooses.
 var otherKinds = []string{
 	"IPAddress",
