@@ -346,6 +346,22 @@ async def test_a_server_of_another_authority_is_refused(
     assert proxy.requests == []
 
 
+async def test_an_address_may_have_a_path(
+    api: Api, proxy: FaultProxy, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """As that of a server before many clusters."""
+    text = kubeconfig.read_text()
+    assert proxy.url in text
+    below = tmp_path / "kubeconfig"
+    below.write_text(text.replace(proxy.url, f"{proxy.url}/clusters/c-1/"))
+    proxy.inject(Answer(200, b'{"metadata": {"resourceVersion": "1"}, "items": []}'), always)
+    async with connected(below) as client:
+        await client.list_page(CONFIG_MAP, Selection(namespace="n", labels="a=b,c!=d"))
+    (request,) = proxy.requests
+    assert request.path == "/clusters/c-1/api/v1/namespaces/n/configmaps"
+    assert request.query["labelSelector"] == "a=b,c!=d"
+
+
 async def test_an_unreachable_server(api: Api, proxy: FaultProxy, kubeconfig: Path) -> None:
     proxy.refuse()
     async with connected(kubeconfig) as client:
