@@ -15,7 +15,7 @@ from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
 from tests.e2e.kubeadm import KubeadmProviders
 from tests.e2e.releases import NEWEST
-from tests.e2e.scenario import Scenario, condition, one_scenario
+from tests.e2e.scenario import Scenario, condition, infrastructure_check, one_scenario
 from tests.e2e.stack import Combination
 from tests.vm.components import FLANNEL_IMAGE, PROBE_IMAGE
 from tests.vm.hypervisor import Hypervisor, Machines
@@ -26,6 +26,8 @@ from tests.vm.provider import build_libvirt_provider
 COMBINATION = Combination(NEWEST, "v1beta2", "libvirt", "vm-kubeadm")
 _VARIABLES = {"LIBVIRT_MACHINE_INIT": "/usr/local/sbin/container-init"}
 _FLAVOR = "lxc"
+_CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+_KCP_VERSION = "controlplane.cluster.x-k8s.io/v1beta2"
 _FLANNEL = Path(__file__).with_name("flannel.yaml")
 _FOLDER = Path("/var/lib/libvirt/cluster-api")
 """The default; it is in the namespace of the tests."""
@@ -68,6 +70,82 @@ def test_two_machines(scenario: Scenario, lab: Lab) -> None:
         timeline.note("the Cluster is deleted")
         scenario.delete(timeout=MACHINE_SECONDS)
         lab.wait_gone()
+
+
+def test_a_lost_control_plane_machine_is_replaced(scenario: Scenario, lab: Lab) -> None:
+    """One of three is destroyed: etcd loses its member, and a new machine takes its place."""
+    report, timeline = lab.stack.report, lab.timeline
+    documents = scenario.render(3, 1, _FLAVOR)
+    timeline.note("the Cluster with three control plane machines is applied")
+    with report.phase("vm", "kubeadm: three control plane machines"):
+        for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
+            scenario.client.apply(each)
+        _add_network(scenario, lab)
+        lab.wait_running(scenario, 4)
+        _wait_available(scenario, lab, 3)
+    lab.note_memory()
+    before = _control_planes(scenario)
+    health = infrastructure_check(scenario, {_CONTROL_PLANE: ""})
+    with report.phase("vm", "kubeadm: replace a control plane machine"):
+        scenario.client.apply(health)
+        lost = sorted(before)[0]
+        domain = scenario.infrastructure_of(before[lost])["status"]["domain"]
+        lab.hypervisor.virsh("destroy", domain)
+        lab.hypervisor.virsh("undefine", domain)
+        timeline.note(f"{lost}: the domain is destroyed")
+        _wait_deleted(scenario, lab, lost)
+        lab.wait_running(scenario, 4)
+        _wait_available(scenario, lab, 3)
+    assert before.keys() - _control_planes(scenario).keys() == {lost}
+    with report.phase("vm", "kubeadm: delete three control plane machines"):
+        timeline.note("the Cluster of three control plane machines is deleted")
+        scenario.delete(timeout=MACHINE_SECONDS)
+        lab.wait_gone()
+
+
+def _control_planes(scenario: Scenario) -> dict[str, JSON]:
+    """Return the Machines of the control plane by their names."""
+    return {
+        each["metadata"]["name"]: each
+        for each in scenario.machines()
+        if _CONTROL_PLANE in each["metadata"]["labels"]
+    }
+
+
+def _wait_deleted(scenario: Scenario, lab: Lab, lost: str) -> None:
+    """Wait until a Machine is gone."""
+
+    def is_gone() -> bool:
+        if lost in _control_planes(scenario):
+            raise NotYet(f"{lost} exists")
+        return True
+
+    eventually(is_gone, what=f"{lost} is gone", timeout=MACHINE_SECONDS, interval=1.0)
+    lab.timeline.note(f"{lost}: the Machine is gone")
+
+
+def _wait_available(scenario: Scenario, lab: Lab, count: int) -> None:
+    """Wait until so many members of etcd are ready, and the control plane says that it is well."""
+
+    def is_available() -> bool:
+        members = _list(scenario, lab, "pods", "--namespace=kube-system", "-lcomponent=etcd")
+        ready = [each["metadata"]["name"] for each in members if _is_ready(each)]
+        if len(ready) != count or len(members) != count:
+            raise NotYet(f"members of etcd: {[each['metadata']['name'] for each in members]}")
+        control_plane = scenario.client.get(
+            _KCP_VERSION,
+            "KubeadmControlPlane",
+            f"{scenario.name}-control-plane",
+            scenario.namespace,
+        )
+        for kind in ("Available", "EtcdClusterHealthy", "ControlPlaneComponentsHealthy"):
+            found = condition(control_plane, kind)
+            if found is None or found["status"] != "True":
+                raise NotYet(f"{kind}: {found}")
+        return True
+
+    eventually(is_available, what="the control plane", timeout=MACHINE_SECONDS, interval=1.0)
+    lab.timeline.note(f"{count} members of etcd are healthy, the control plane is available")
 
 
 def _add_network(scenario: Scenario, lab: Lab) -> None:

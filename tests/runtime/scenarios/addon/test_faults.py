@@ -45,7 +45,10 @@ class TestAddonFaults(ScriptedConformance):
             lambda: [ready for ready, _ in env.clusters(key).values()] == [False, True, True],
         )
         if trouble == "unreachable":
-            assert env.clusters(key)["c1"] == (False, "ClusterUnreachable")
+            await env.eventually(
+                "the status names the reason",
+                lambda: env.clusters(key)["c1"] == (False, "ClusterUnreachable"),
+            )
         assert condition(env.addon(key), "Ready") == ("False", "NotReady")
         broken.clear()
         await env.installed(key, "c1", "c2", "c3")
