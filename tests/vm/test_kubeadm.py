@@ -15,7 +15,7 @@ from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
 from tests.e2e.kubeadm import KubeadmProviders
 from tests.e2e.releases import NEWEST
-from tests.e2e.scenario import Scenario, condition, infrastructure_check, one_scenario
+from tests.e2e.scenario import Scenario, build_health_check, condition, one_scenario
 from tests.e2e.stack import Combination
 from tests.vm.components import FLANNEL_IMAGE, PROBE_IMAGE
 from tests.vm.hypervisor import Hypervisor, Machines
@@ -27,6 +27,8 @@ COMBINATION = Combination(NEWEST, "v1beta2", "libvirt", "vm-kubeadm")
 _VARIABLES = {"LIBVIRT_MACHINE_INIT": "/usr/local/sbin/container-init"}
 _FLAVOR = "lxc"
 _CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+_UNHEALTHY = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 60}
+"""A new machine waits for its address, and must not count as unhealthy meanwhile."""
 _KCP_VERSION = "controlplane.cluster.x-k8s.io/v1beta2"
 _FLANNEL = Path(__file__).with_name("flannel.yaml")
 _FOLDER = Path("/var/lib/libvirt/cluster-api")
@@ -85,7 +87,8 @@ def test_a_lost_control_plane_machine_is_replaced(scenario: Scenario, lab: Lab) 
         _wait_available(scenario, lab, 3)
     lab.note_memory()
     before = _control_planes(scenario)
-    health = infrastructure_check(scenario, {_CONTROL_PLANE: ""})
+    checks = {"checks": {"unhealthyMachineConditions": [_UNHEALTHY]}}
+    health = build_health_check(scenario, {_CONTROL_PLANE: ""}, checks)
     with report.phase("vm", "kubeadm: replace a control plane machine"):
         scenario.client.apply(health)
         lost = sorted(before)[0]
