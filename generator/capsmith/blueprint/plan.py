@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from capsmith.blueprint.provider_filters import list_whole_pools
 from capsmith.errors import BlueprintError
 from capsmith.output.clusterctl import Hosting, identify_hosting
 from capsmith.output.identities import list_kinds_with_ids
@@ -291,10 +292,7 @@ CONDITIONS: Mapping[str, _Condition] = {
     "machine_based": lambda provider, context: _MANAGED not in context["resource"].features,
     "capacity": _feature(Role.INFRA_MACHINE, "capacity"),
     "machine_pools": _any_role(Role.INFRA_MACHINE_POOL),
-    "whole_pools": lambda provider, context: any(
-        resource.role is Role.INFRA_MACHINE_POOL and resource.machine_kind is None
-        for resource in provider.resources
-    ),
+    "whole_pools": lambda provider, context: bool(list_whole_pools(provider)),
     "pool_machines": lambda provider, context: context["resource"].machine_kind is not None,
     "pool_whole": lambda provider, context: context["resource"].machine_kind is None,
     "managed_control_plane": _hosts,

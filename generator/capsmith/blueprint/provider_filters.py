@@ -83,7 +83,7 @@ from capsmith.output.write_limits import (
     needs_messages,
 )
 from capsmith.provider.hooks import list_author_classes, list_author_names
-from capsmith.provider.model import Component, Provider, Role
+from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.versions import (
     compare_versions,
     find_core_release,
@@ -127,6 +127,20 @@ def has_role(owner: Provider | Component, role: str) -> bool:
     """
     searched = Role(role)
     return any(resource.role is searched for resource in owner.resources)
+
+
+def list_whole_pools(owner: Provider | Component) -> tuple[Resource, ...]:
+    """Return the kinds of machine pools whose machines have no Machines, such as scaling groups."""
+    return tuple(pool for pool in _list_pools(owner) if pool.machine_kind is None)
+
+
+def list_pools_with_machines(owner: Provider | Component) -> tuple[Resource, ...]:
+    """Return the kinds of machine pools whose machines have Machines (MP-07)."""
+    return tuple(pool for pool in _list_pools(owner) if pool.machine_kind is not None)
+
+
+def _list_pools(owner: Provider | Component) -> tuple[Resource, ...]:
+    return tuple(each for each in owner.resources if each.role is Role.INFRA_MACHINE_POOL)
 
 
 @pass_context
@@ -242,6 +256,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "has_role": has_role,
     "kind_of": find_kind,
     "listed": join_for_display,
+    "pools_with_machines": list_pools_with_machines,
+    "whole_pools": list_whole_pools,
 }
 """Functions that blueprints use as filters, by filter name.
 

@@ -97,7 +97,7 @@ func providerOwners(hasTopology bool) ownerChecks {
 		found[kind+"Template"] = hasOwners(class)
 	}
 	for _, kind := range infraMachines {
-		found[kind] = isMachine(poolsOfMachines[kind])
+		found[kind] = isMachine(owningPools[kind])
 		found[kind+"Template"] = template
 	}
 	for _, kind := range infraMachinePools {
@@ -125,11 +125,11 @@ func hasOwners(expected ...metav1.OwnerReference) ownerCheck {
 }
 
 // isMachine returns a check that each object belongs to a Machine, and to a pool, if the Machine is of one.
-func isMachine(pools [][2]string) ownerCheck {
+func isMachine(pools []metav1.OwnerReference) ownerCheck {
 	machine := owner("Machine", true)
 	expected := [][]metav1.OwnerReference{{machine}}
 	for _, pool := range pools {
-		expected = append(expected, []metav1.OwnerReference{machine, {APIVersion: pool[0], Kind: pool[1]}})
+		expected = append(expected, []metav1.OwnerReference{machine, pool})
 	}
 	return func(_ types.NamespacedName, found []metav1.OwnerReference) error {
 		return framework.HasOneOfExactOwners(found, expected...)

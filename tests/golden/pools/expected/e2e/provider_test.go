@@ -2,6 +2,8 @@
 
 package e2e
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // What follows from provider.yaml.
 
 const providerName = "tidal"
@@ -24,10 +26,10 @@ var infraMachinePools = []string{
 	"TidalNodePool",
 }
 
-// poolsOfMachines are the API versions and kinds of pools whose machines have Machines, by the machines' kind.
-var poolsOfMachines = map[string][][2]string{
+// owningPools are the pools that machines belong to beside their Machine, by the machines' kind.
+var owningPools = map[string][]metav1.OwnerReference{
 	"TidalMachine": {
-		{"infrastructure.cluster.x-k8s.io/v1alpha1", "TidalNodePool"},
+		{APIVersion: "infrastructure.cluster.x-k8s.io/v1alpha1", Kind: "TidalNodePool"},
 	},
 }
 
