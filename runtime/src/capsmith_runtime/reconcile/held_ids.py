@@ -88,15 +88,18 @@ class HeldIds:
         """Yield, for each id, Waiting if another object holds it, and how many objects have it."""
         name, standing = metadata.name(obj), _standing(obj)
         # External ids first, because the author's code finds infrastructure by them.
-        for value in self._external_ids(obj):
-            short = external_id.shorten(value)
-            is_held, count = self._compare(name, standing, _BY_SHORT_ID, short, value)
-            reason = constants.REASON_EXTERNAL_ID_TAKEN
-            yield _waiting(reason, "external id", value) if is_held else None, count
-        for value in _provider_ids(obj):
-            is_held, count = self._compare(name, standing, _BY_PROVIDER_ID, value, value)
-            reason = constants.REASON_PROVIDER_ID_TAKEN
-            yield _waiting(reason, "provider id", value) if is_held else None, count
+        for index, values, reason, kind in (
+            (
+                _BY_SHORT_ID,
+                self._external_ids,
+                constants.REASON_EXTERNAL_ID_TAKEN,
+                "external id",
+            ),
+            (_BY_PROVIDER_ID, _provider_ids, constants.REASON_PROVIDER_ID_TAKEN, "provider id"),
+        ):
+            for value in values(obj):
+                is_held, count = self._compare(name, standing, index, value)
+                yield _waiting(reason, kind, value) if is_held else None, count
 
     def find_objects(self, change: ReportedChange) -> Iterator[JSON]:
         """Yield the objects that hold the id that ``change`` reports."""
@@ -119,12 +122,8 @@ class HeldIds:
         for value in self._external_ids(obj):
             yield external_id.shorten(value)
 
-    def _compare(
-        self, name: str, standing: str, index: str, key: str, value: str
-    ) -> tuple[bool, int]:
+    def _compare(self, name: str, standing: str, index: str, value: str) -> tuple[bool, int]:
         """Return whether an object other than this one holds an id, and how many have it.
-
-        ``key`` is what ``index`` has for the id ``value``.
 
         All objects compute the same order, so exactly one of them considers itself the holder.
         Users write neither the uid nor the status: an external id with its own object's uid is not
@@ -137,11 +136,12 @@ class HeldIds:
             return False, count
         # A UID contains no dot, but a name may.
         original, _, original_uid = value.rpartition(".")
+        indexed = external_id.shorten(value) if index == _BY_SHORT_ID else value
         for informer in self._informers[index]:
             standings = self._standings[informer]
-            for found in informer.keys_by_index(index, key):
-                other, count = standings[create_id(found)], count + 1
-                is_original = found.name == original and _uid(other) == original_uid
+            for key in informer.keys_by_index(index, indexed):
+                other, count = standings[create_id(key)], count + 1
+                is_original = key.name == original and _uid(other) == original_uid
                 if (is_original or other < standing) and _uid(other) != uid:
                     return True, count
         return False, count
