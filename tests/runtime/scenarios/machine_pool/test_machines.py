@@ -19,10 +19,10 @@ from capsmith_runtime.testing.conformance.machine_pool.base import (
     PoolMachinesCase,
     PoolMachinesConformance,
 )
+from capsmith_runtime.testing.core_machine_pool import VERSION
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.fake_core import GROUP
 from capsmith_runtime.testing.machine_pool.environment import (
-    VERSION,
     PoolMachinesEnvironment,
     SlowApi,
     is_pooled,

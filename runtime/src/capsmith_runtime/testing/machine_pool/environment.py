@@ -14,6 +14,7 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection, WatchEvent
 from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.testing.core_machine_pool import VERSION
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.fake_api import FakeApi, merged
 from capsmith_runtime.testing.infrastructure.fake_core import GROUP, NAMESPACE, FakeCore
@@ -162,7 +163,6 @@ def _reference(owner: JSON) -> JSON:
     }
 
 
-VERSION = "v1.34.0"
 LAG_SECONDS = 0.03
 ELSEWHERE = f"{GROUP}/replicas-managed-by"
 DELETE = f"{GROUP}/delete-machine"

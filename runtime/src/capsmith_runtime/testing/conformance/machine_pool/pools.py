@@ -15,8 +15,9 @@ from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
     simulates_faults,
 )
 from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolConformance, PoolCase
+from capsmith_runtime.testing.core_machine_pool import VERSION
 from capsmith_runtime.testing.faults import NONE
-from capsmith_runtime.testing.machine_pool.environment import VERSION, MachinePoolEnvironment
+from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
 from capsmith_runtime.testing.provider import KnowsVersions, ProviderUnderTest, simulate
 
 NEXT_VERSION = "v1.35.0"
