@@ -17,6 +17,7 @@ from tests.e2e.kubeadm import KubeadmProviders
 from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario, build_health_check, condition, one_scenario
 from tests.e2e.stack import Combination
+from tests.e2e.whole import CONTROL_PLANE, control_plane, members
 from tests.vm.components import FLANNEL_IMAGE, PROBE_IMAGE
 from tests.vm.hypervisor import Hypervisor, Machines
 from tests.vm.image.build import Image
@@ -26,10 +27,8 @@ from tests.vm.provider import build_libvirt_provider
 COMBINATION = Combination(NEWEST, "v1beta2", "libvirt", "vm-kubeadm")
 _VARIABLES = {"LIBVIRT_MACHINE_INIT": "/usr/local/sbin/container-init"}
 _FLAVOR = "lxc"
-_CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
 _UNHEALTHY = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 60}
 """A new machine waits for its address, and must not count as unhealthy meanwhile."""
-_KCP_VERSION = "controlplane.cluster.x-k8s.io/v1beta2"
 _FLANNEL = Path(__file__).with_name("flannel.yaml")
 _FOLDER = Path("/var/lib/libvirt/cluster-api")
 """The default; it is in the namespace of the tests."""
@@ -57,13 +56,8 @@ def scenario(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Scenario]:
 
 def test_two_machines(scenario: Scenario, lab: Lab) -> None:
     report, timeline = lab.stack.report, lab.timeline
-    documents = scenario.render(1, 1, _FLAVOR)
-    timeline.note("the Cluster is applied")
     with report.phase("vm", "kubeadm: control plane and worker"):
-        for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
-            scenario.client.apply(each)
-        _add_network(scenario, lab)
-        lab.wait_running(scenario, 2)
+        _create(scenario, lab, control_planes=1)
         _wait_pods(scenario, lab)
     lab.note_memory()
     with report.phase("vm", "kubeadm: Pods of two machines"):
@@ -77,18 +71,13 @@ def test_two_machines(scenario: Scenario, lab: Lab) -> None:
 def test_a_lost_control_plane_machine_is_replaced(scenario: Scenario, lab: Lab) -> None:
     """One of three is destroyed: etcd loses its member, and a new machine takes its place."""
     report, timeline = lab.stack.report, lab.timeline
-    documents = scenario.render(3, 1, _FLAVOR)
-    timeline.note("the Cluster with three control plane machines is applied")
     with report.phase("vm", "kubeadm: three control plane machines"):
-        for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
-            scenario.client.apply(each)
-        _add_network(scenario, lab)
-        lab.wait_running(scenario, 4)
+        _create(scenario, lab, control_planes=3)
         _wait_available(scenario, lab, 3)
     lab.note_memory()
-    before = _control_planes(scenario)
+    before = {each["metadata"]["name"]: each for each in members(scenario)}
     checks = {"checks": {"unhealthyMachineConditions": [_UNHEALTHY]}}
-    health = build_health_check(scenario, {_CONTROL_PLANE: ""}, checks)
+    health = build_health_check(scenario, {CONTROL_PLANE: ""}, checks)
     with report.phase("vm", "kubeadm: replace a control plane machine"):
         scenario.client.apply(health)
         lost = sorted(before)[0]
@@ -99,27 +88,33 @@ def test_a_lost_control_plane_machine_is_replaced(scenario: Scenario, lab: Lab) 
         _wait_deleted(scenario, lab, lost)
         lab.wait_running(scenario, 4)
         _wait_available(scenario, lab, 3)
-    assert before.keys() - _control_planes(scenario).keys() == {lost}
+    assert before.keys() - _names(scenario) == {lost}
     with report.phase("vm", "kubeadm: delete three control plane machines"):
         timeline.note("the Cluster of three control plane machines is deleted")
         scenario.delete(timeout=MACHINE_SECONDS)
         lab.wait_gone()
 
 
-def _control_planes(scenario: Scenario) -> dict[str, JSON]:
-    """Return the Machines of the control plane by their names."""
-    return {
-        each["metadata"]["name"]: each
-        for each in scenario.machines()
-        if _CONTROL_PLANE in each["metadata"]["labels"]
-    }
+def _create(scenario: Scenario, lab: Lab, *, control_planes: int) -> None:
+    """Create a cluster with a worker, and wait until all its Machines are Running."""
+    documents = scenario.render(control_planes, 1, _FLAVOR)
+    lab.timeline.note(f"{scenario.name}: the Cluster is applied")
+    for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
+        scenario.client.apply(each)
+    _add_network(scenario, lab)
+    lab.wait_running(scenario, control_planes + 1)
+
+
+def _names(scenario: Scenario) -> set[str]:
+    """Return the names of the control plane's Machines."""
+    return {str(each["metadata"]["name"]) for each in members(scenario)}
 
 
 def _wait_deleted(scenario: Scenario, lab: Lab, lost: str) -> None:
     """Wait until a Machine is gone."""
 
     def is_gone() -> bool:
-        if lost in _control_planes(scenario):
+        if lost in _names(scenario):
             raise NotYet(f"{lost} exists")
         return True
 
@@ -135,14 +130,9 @@ def _wait_available(scenario: Scenario, lab: Lab, count: int) -> None:
         ready = [each["metadata"]["name"] for each in members if _is_ready(each)]
         if len(ready) != count or len(members) != count:
             raise NotYet(f"members of etcd: {[each['metadata']['name'] for each in members]}")
-        control_plane = scenario.client.get(
-            _KCP_VERSION,
-            "KubeadmControlPlane",
-            f"{scenario.name}-control-plane",
-            scenario.namespace,
-        )
+        obj = control_plane(scenario)
         for kind in ("Available", "EtcdClusterHealthy", "ControlPlaneComponentsHealthy"):
-            found = condition(control_plane, kind)
+            found = condition(obj, kind)
             if found is None or found["status"] != "True":
                 raise NotYet(f"{kind}: {found}")
         return True
