@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from capsmith.clusters.processes.tools import Toolbox
+from capsmith.clusters.processes.tools.catalogue import core_module, default_core
 from capsmith.clusters.processes.tools.go import find_go
 from tests.checkout import environment
 from tests.e2e.tools.gofmt import find_gofmt
@@ -19,6 +21,34 @@ from tests.golden.cases import cases, generated
 
 _OTHER_PROVIDERS = ("everything", "ec2")
 _TITLES = ("Quick start", "Scaling a MachineDeployment")
+_OWN = 'metadata:\n  labels: {own: ""}\n'
+_MANIFEST = "kind: Plugin\nrange: $POD_CIDR ${POD_CIDR} $$\n"
+_VARIABLES = {
+    "CLUSTER_NAME": "a",
+    "NAMESPACE": "default",
+    "KUBERNETES_VERSION": "v1.36.0",
+    "CONTROL_PLANE_MACHINE_COUNT": "1",
+    "WORKER_MACHINE_COUNT": "1",
+    "TOKEN": "t",
+    "SERVER": "s",
+}
+_ADD_FLAVORS = """package e2e
+
+import (
+	"os"
+	"testing"
+)
+
+func TestAddFlavors(t *testing.T) {
+	var err error
+	if settings, err = readSettings("settings.yaml"); err == nil {
+		_, err = addFlavors(os.Getenv("CONFIG"), os.Getenv("TARGET"), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+"""
 _CASE = next(case for case in cases() if case.name == "pools")
 
 
@@ -37,6 +67,42 @@ def test_generated_specs_are_formatted_and_vetted(tools: Toolbox, tmp_path: Path
 
     assert _run(module, str(find_gofmt(module)), "-l", ".") == ""
     _run(module, find_go().command, "vet", "-tags", "e2e", ".")
+
+
+def test_settings_choose_templates_and_a_network(tools: Toolbox, tmp_path: Path) -> None:
+    """Clusters are made from the flavor of the settings, and get the manifest unchanged."""
+    generated(_CASE, tmp_path)
+    release, module = tmp_path / "infrastructure-tidal" / "v0.1.0", tmp_path / "e2e"
+    shutil.copytree(tmp_path / "templates", release)
+    flavor = (release / "cluster-template.yaml").read_text(encoding="utf-8")
+    (release / "cluster-template-own.yaml").write_text(flavor.replace("metadata:\n", _OWN, 1))
+    (release / "infrastructure-components.yaml").touch()
+    (tmp_path / "plugin.yaml").write_text(_MANIFEST)
+    settings = yaml.safe_load((module / "settings.yaml").read_text(encoding="utf-8"))
+    settings |= {"templates": {"default": "own"}, "network": str(tmp_path / "plugin.yaml")}
+    (module / "settings.yaml").write_text(yaml.safe_dump(settings))
+    provider = {
+        "name": "tidal",
+        "type": "InfrastructureProvider",
+        "url": (release / "infrastructure-components.yaml").as_uri(),
+    }
+    (tmp_path / "clusterctl.yaml").write_text(yaml.safe_dump({"providers": [provider]}))
+    (module / "flavors_added_test.go").write_text(_ADD_FLAVORS)
+
+    go = (find_go().command, "test", "-vet=off", "-tags=e2e", "-run=TestAddFlavors", ".")
+    _run(module, *go, CONFIG=str(tmp_path / "clusterctl.yaml"), TARGET=str(tmp_path / "flavors"))
+
+    clusterctl = str(tools.path(core_module(default_core()), "clusterctl"))
+    copied = tmp_path / "flavors" / "infrastructure-tidal" / "v0.1.0"
+    for name in ("", "-taints", "-kcp-remediation", "-topology"):
+        command = ("generate", "yaml", "--from", str(copied / f"cluster-template{name}.yaml"))
+        documents = yaml.safe_load_all(_run(tmp_path, clusterctl, *command, **_VARIABLES))
+        objects = {each["kind"]: each for each in documents}
+        labels = objects["Cluster"]["metadata"]["labels"]
+        assert objects["ConfigMap"]["data"] == {"network.yaml": _MANIFEST}
+        assert ("own" in labels) == (name != "-topology")
+        selected = objects["ClusterResourceSet"]["spec"]["clusterSelector"]["matchLabels"]
+        assert selected.items() <= labels.items()
 
 
 @pytest.mark.exhaustive

@@ -39,6 +39,7 @@ var flavors = map[string]flavor{
 	remediationFlavor:    {from: "cluster-template.yaml", change: addHealthCheck},
 	adoptionFlavor:       {from: "cluster-template.yaml", change: adoptMachine},
 	inPlaceFlavor:        {from: "cluster-template-topology.yaml", change: updateWorkersInPlace, class: acceptFiles},
+	signalFlavor:         {from: "cluster-template.yaml", change: waitForSignal},
 }
 
 const healthCheck = `
@@ -117,6 +118,12 @@ func copyRelease(location, folder string) (string, error) {
 	if err := os.CopyFS(target, os.DirFS(source)); err != nil {
 		return "", err
 	}
+	if err := chooseTemplates(target); err != nil {
+		return "", err
+	}
+	if err := addNetwork(target); err != nil {
+		return "", err
+	}
 	for name, each := range flavors {
 		if err := writeFlavor(target, name, each); err != nil {
 			return "", fmt.Errorf("flavor %s: %w", name, err)
@@ -155,7 +162,7 @@ func writeFlavor(folder, name string, from flavor) error {
 
 // writeClass writes a changed copy of the ClusterClass that a Cluster has, and makes the Cluster refer to the copy.
 func writeClass(folder, flavor string, documents []*yaml.Node, change change) error {
-	name := get(get(get(get(find(documents, "Cluster"), "spec"), "topology"), "classRef"), "name")
+	name := classOf(documents)
 	if name == nil {
 		return os.ErrNotExist
 	}

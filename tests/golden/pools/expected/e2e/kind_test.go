@@ -14,10 +14,16 @@ import (
 	"sigs.k8s.io/cluster-api/test/framework/clusterctl"
 )
 
+const topologyGate = "CLUSTER_TOPOLOGY"
+
 // createManagementCluster creates a management cluster with kind, loads the provider's image into it, and
 // installs Cluster API and the release of the provider that the configuration names.
 func createManagementCluster(scheme *runtime.Scheme) {
 	e2eConfig = clusterctl.LoadE2EConfig(ctx, clusterctl.LoadE2EConfigInput{ConfigPath: *configPath})
+	// Without this gate, Cluster API refuses ClusterClasses.
+	if !e2eConfig.HasVariable(topologyGate) {
+		e2eConfig.Variables[topologyGate] = "true"
+	}
 	*clusterctlConfig = clusterctl.CreateRepository(ctx, clusterctl.CreateRepositoryInput{
 		E2EConfig:        e2eConfig,
 		RepositoryFolder: filepath.Join(*artifactFolder, "repository"),

@@ -11,8 +11,6 @@ const providerName = "tidal"
 // apiGroup begins the keys of the labels and annotations that the provider writes.
 const apiGroup = "infrastructure.cluster.x-k8s.io"
 
-const clusterClassName = "tidal"
-
 var infraClusters = []string{
 	"TidalCluster",
 }

@@ -23,6 +23,13 @@ import (
 type Settings struct {
 	// Objects are the paths of files with objects that the specs need, such as identities.
 	Objects []string `json:"objects"`
+	// Templates are the flavors that replace the default template and the flavor topology; both are optional.
+	Templates struct {
+		Default  string `json:"default"`
+		Topology string `json:"topology"`
+	} `json:"templates"`
+	// Network is the path of a manifest that is applied to each workload cluster whose machines boot: a network plugin.
+	Network string `json:"network"`
 	// Modify has the fields that ClusterClassChangesSpec sets, by their paths in the templates.
 	Modify struct {
 		ControlPlane        map[string]any `json:"controlPlane"`
@@ -62,6 +69,10 @@ const fieldOwner = "e2e"
 var intervals = map[string][]string{
 	"default/wait-deployment-available": {"5m", "1s"},
 	"default/wait-machine-deleted":      {"5m", "1s"},
+	"default/wait-controllers":          {"5m", "1s"},
+	"default/wait-machines":             {"15m", "1s"},
+	"default/check-machines-stable":     {"30s", "5s"},
+	"default/wait-machine-provisioned":  {"15m", "1s"},
 }
 
 // addIntervals adds the intervals that the configuration does not have.

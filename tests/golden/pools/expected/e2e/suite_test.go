@@ -26,6 +26,7 @@ var (
 	settingsPath     = flag.String("e2e.settings", "settings.yaml", "objects to create and fields to change")
 	clusterctlConfig = flag.String("e2e.clusterctl-config", os.Getenv("CLUSTERCTL_CONFIG"), "clusterctl's configuration for the cluster of KUBECONFIG; a cluster is created with kind if it is empty")
 	artifactFolder   = flag.String("e2e.artifacts-folder", "artifacts", "folder for logs and objects of each spec")
+	machinesBoot     = flag.Bool("e2e.machines-boot", false, "machines of the cluster of KUBECONFIG boot, and reach its API server; those of kind always do")
 	skipCleanup      = flag.Bool("e2e.skip-resource-cleanup", false, "keep the clusters of each spec")
 
 	settings   Settings
@@ -54,6 +55,7 @@ var _ = BeforeSuite(func() {
 	framework.TryAddDefaultSchemes(scheme)
 	isLab = *clusterctlConfig != ""
 	if !isLab {
+		*machinesBoot = true
 		createManagementCluster(scheme)
 	} else {
 		e2eConfig, err = readConfig(*configPath)
