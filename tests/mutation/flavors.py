@@ -11,6 +11,7 @@ from capsmith.manifests.crds import Crd, walk_schema
 from capsmith.manifests.parse import Manifest, mapping_of, may_vary
 from capsmith.manifests.variables import Trouble, scan
 from capsmith.provider_yaml.values import is_of_format
+from tests.class_operations import REFUSED
 from tests.mutation.components import first_of
 from tests.mutation.mutants import Mutant, Site, added, drop, edited, operator, put
 
@@ -111,6 +112,15 @@ def class_patches(site: Site) -> Iterator[Mutant]:
             if (group, definition["selector"]["kind"]) in known:
                 path = "/spec/template/spec/undeclared"
                 yield edited(manifest, f"path {path}", put((*operation, "path"), path))
+
+
+@operator("class-operations")
+def class_operations(site: Site) -> Iterator[Mutant]:
+    for manifest in (*site.bundle.files(_CLASS), *site.bundle.files(_TEMPLATE)):
+        for number, _ in enumerate(manifest.listing("spec", "patches")):
+            operations = ("spec", "patches", number, "definitions", 0, "jsonPatches")
+            for refused in REFUSED:
+                yield edited(manifest, f"operation {refused}", put((*operations, 0), refused))
 
 
 @operator("class-templates")

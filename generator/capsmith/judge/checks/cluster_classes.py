@@ -1,9 +1,10 @@
-"""Check ClusterClass patches: selected templates, paths, variables and Go templates."""
+"""Check ClusterClass patches: selected templates, paths, variables, operations, Go templates."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from capsmith.judge.checks.registry import Context, Violation, check
@@ -24,6 +25,8 @@ from capsmith.yamldoc.quote import join_names
 
 _BUILTIN = "builtin"
 _WITH_VALUE = frozenset({"add", "replace"})
+_INDEX = re.compile(r"[+-]?[0-9]+")
+"""What Go reads as a number."""
 _ROOT = re.compile(r"[^.\[]+")
 _ANY = re.escape(SAMPLE)
 _CLASSES = {
@@ -185,6 +188,77 @@ def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
             if step == "metadata":
                 return True
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinVariables:
+    """What core knows of each cluster and its parts, for the check ``class-operations``."""
+
+    builtins: tuple[str, ...]
+    """Names below ``builtin`` that a ``valueFrom.variable`` may have."""
+
+
+@check("class-operations", BuiltinVariables, is_shared=True)
+def check_class_operations(context: Context, params: BuiltinVariables) -> Iterator[Violation]:
+    """TP-24: Each operation of a ClusterClass patch is one that core's webhook accepts."""
+    builtins = {f"{_BUILTIN}.{each}" for each in params.builtins}
+    for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
+        for manifest in context.bundle.files(artefact):
+            if manifest.kind == "ClusterClass":
+                for path, message in find_refused_operations(manifest, builtins):
+                    yield Violation(manifest, f"{manifest}: {message}", path=path)
+
+
+def find_refused_operations(manifest: Manifest, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
+    """Yield the places in a ClusterClass that core refuses, each with the reason (TP-24)."""
+    names: set[str] = set()
+    for number, patch in enumerate(manifest.listing("spec", "patches")):
+        here: Path = ("spec", "patches", number)
+        name = text_of(patch, "name")
+        if name in names and not has_variable(name):
+            yield (*here, "name"), f"two patches have the name {name}"
+        names.add(name)
+        is_inline, is_external = (key in mapping_of(patch) for key in ("definitions", "external"))
+        if is_inline == is_external:
+            count = "both" if is_inline else "neither"
+            yield here, f"patch {name} has {count} of definitions and external"
+        for index, definition in enumerate(list_of(patch, "definitions")):
+            for place, operation in enumerate(list_of(definition, "jsonPatches")):
+                path = (*here, "definitions", index, "jsonPatches", place)
+                for field, message in _refusals(operation, builtins):
+                    yield (*path, *field), f"patch {name}: {message}"
+
+
+def _refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
+    """Yield why core refuses an operation, each with the field that the reason is about."""
+    op, target = text_of(operation, "op"), text_of(operation, "path")
+    if op not in {*_WITH_VALUE, "remove"} and not has_variable(op):
+        yield ("op",), f"{op or 'an empty text'} is no operation: add, replace or remove"
+    if not target.startswith("/spec") and not has_variable(target):
+        yield ("path",), f"{target or 'an empty path'} does not begin with /spec"
+    indexes = [part for part in target.split("/") if _INDEX.fullmatch(part)]
+    if op == "add" and any(int(each) != 0 for each in indexes):
+        yield ("path",), f"{target} adds to a list neither at the beginning, 0, nor at the end, -"
+    if op in {"replace", "remove"} and indexes:
+        yield ("path",), f"{target} has an element of a list, which core does not {op}"
+    if op in _WITH_VALUE:
+        yield from _value_refusals(operation, builtins)
+
+
+def _value_refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
+    has_value, has_source = (
+        mapping_of(operation).get(key) is not None for key in ("value", "valueFrom")
+    )
+    if has_value == has_source:
+        yield (), f"an operation has {'both' if has_value else 'neither'} of value and valueFrom"
+    if not has_source:
+        return
+    template, variable = (text_of(operation, "valueFrom", key) for key in ("template", "variable"))
+    if bool(template) == bool(variable):
+        count = "both" if template else "neither"
+        yield ("valueFrom",), f"valueFrom has {count} of template and variable"
+    if variable.startswith(f"{_BUILTIN}.") and variable not in builtins:
+        yield ("valueFrom", "variable"), f"core has no variable {variable}"
 
 
 _DISCOVERY = "discoverVariablesExtension"
