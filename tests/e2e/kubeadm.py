@@ -43,7 +43,9 @@ class KubeadmProviders(Stack):
         return Loop(f"helpers-{name}", management.folder / "helpers.log", [])
 
     def _kubeadm(self, management: ManagementCluster) -> tuple[KubeadmManager, ...]:
-        return tuple(KubeadmManager(self._base, management, type) for type in KUBEADM_TYPES)
+        return tuple(
+            KubeadmManager(self._base, management, type, self._gates) for type in KUBEADM_TYPES
+        )
 
     def _filled_repository(self) -> ClusterctlRepository:
         repository = super()._filled_repository()

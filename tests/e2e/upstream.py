@@ -57,7 +57,7 @@ def run_specs(example: str, folder: Path, titles: Sequence[str]) -> list[SpecRes
     with _open_cloud(example, folder) as variables:
         output = _make(repository, report, titles, variables)
     assert report.exists(), output
-    return list(_read(report))
+    return list(read_results(report))
 
 
 def _generate(example: str, folder: Path) -> Path:
@@ -107,7 +107,8 @@ def _make(
     return log.read_text(encoding="utf-8", errors="replace")
 
 
-def _read(report: Path) -> Iterator[SpecResult]:
+def read_results(report: Path) -> Iterator[SpecResult]:
+    """Yield the results in ginkgo's report of specs that were not skipped."""
     for suite in json.loads(report.read_text(encoding="utf-8")):
         for each in suite["SpecReports"] or ():
             if each["State"] == "skipped":

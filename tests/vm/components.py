@@ -25,16 +25,29 @@ MODULES: Final = ["k8s", core_module(default_core()), kubeadm_module(default_cor
 """What runs outside of the machines, for the management cluster."""
 _HERE: Final = Path(__file__).parent
 _REGISTRY: Final = "registry.k8s.io"
-_DNS: Final = "v1.14.2"
-_ETCD: Final = "3.6.8-0"
-_PAUSE: Final = "3.10.2"
-"""These three are what kubeadm of this release asks for."""
 FLANNEL: Final = "v0.28.10"
 FLANNEL_IMAGE: Final = f"ghcr.io/flannel-io/flannel:{FLANNEL}"
 PROBE_IMAGE: Final = "capsmith.example/probe:v1"
+_NODE: Final = ("kubeadm", "kubelet", "kube-proxy", "kube-scheduler")
 _ROOT: Final = "0:0"
 _IPTABLES: Final = ("iptables", "iptables-save", "iptables-restore")
 _LIBRARIES: Final = ("libc.so.6", "libm.so.6", "libmnl.so.0", "libnftnl.so.11", "libxtables.so.12")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of Kubernetes, and the tags of the other images that its kubeadm asks for."""
+
+    version: str
+    dns: str
+    etcd: str
+    pause: str
+
+
+CURRENT: Final = Release(kubernetes_version(), dns="v1.14.2", etcd="3.6.8-0", pause="3.10.2")
+PREVIOUS: Final = Release("v1.35.4", dns="v1.13.1", etcd="3.6.6-0", pause="3.10.1")
+"""What clusters are upgraded from.  etcd, CoreDNS and pause are those of the current release."""
+RELEASES: Final = (CURRENT, PREVIOUS)
 
 
 @dataclass(frozen=True)
@@ -45,13 +58,23 @@ class Components:
     """kubelet, kubeadm, kube-proxy, kube-scheduler, CoreDNS and the probe."""
     servers: Path
     """etcd, kube-apiserver and kube-controller-manager."""
+    previous: Path
+    """All of Kubernetes' previous release."""
     containerd: Path
     flannel: Path
 
     @property
     def folders(self) -> tuple[Path, ...]:
         """Return all folders, each named after the digest of its inputs."""
-        return (self.kubernetes, self.servers, self.containerd, self.flannel)
+        return (self.kubernetes, self.servers, self.previous, self.containerd, self.flannel)
+
+    def kubernetes_of(self, release: Release) -> Path:
+        """Return the folder with the kubelet and kubeadm of a release."""
+        return self.kubernetes if release == CURRENT else self.previous
+
+    def servers_of(self, release: Release) -> Path:
+        """Return the folder with the API server and the controller manager of a release."""
+        return self.servers if release == CURRENT else self.previous
 
 
 @cache
@@ -65,57 +88,74 @@ def build_components() -> Components:
     return Components(
         kubernetes=read_built(_kubernetes(), _HERE, progress),
         servers=toolbox.folders["k8s"],
+        previous=read_built(_previous(), _HERE, progress),
         containerd=build_containerd(progress),
         flannel=read_built(_flannel(), _HERE, progress),
     )
 
 
-def list_images(components: Components, root: Path) -> list[Image]:
-    """Return the images of kubeadm's Pods, of flannel and of the probe.
+def list_images(components: Components, root: Path, release: Release = CURRENT) -> list[Image]:
+    """Return the images of the Pods that machines of a release may run.
 
-    `root` is a Debian whose iptables those get that need it.
+    These are all that its kubeadm asks for, flannel and the probe, and what runs on all machines
+    during an upgrade: kube-proxy, CoreDNS and pause of both releases.  ``root`` is a Debian whose
+    iptables those get that need it.
     """
-    version, iptables = kubernetes_version(), _list_iptables(root)
-    own, servers = components.kubernetes, components.servers
+    iptables = _list_iptables(root)
+    servers, kubernetes = components.servers_of(release), components.kubernetes_of(release)
     origins = {
         "kube-apiserver": servers,
         "kube-controller-manager": servers,
-        "kube-scheduler": own,
-        "kube-proxy": own,
+        "kube-scheduler": kubernetes,
     }
     images = [
-        Image(
-            f"{_REGISTRY}/{name}:{version}",
-            folder / name,
-            f"/usr/local/bin/{name}",
-            _ROOT,
-            iptables if name == "kube-proxy" else {},
-        )
+        Image(_of_kubernetes(name, release), folder / name, f"/usr/local/bin/{name}", _ROOT)
         for name, folder in origins.items()
     ]
-    flanneld = components.flannel / "flanneld"
+    etcd, flanneld = components.servers / "etcd", components.flannel / "flanneld"
+    for each in RELEASES:
+        proxy = components.kubernetes_of(each) / "kube-proxy"
+        name = _of_kubernetes("kube-proxy", each)
+        dns, pause = f"{_REGISTRY}/coredns/coredns:{each.dns}", f"{_REGISTRY}/pause:{each.pause}"
+        images += [
+            Image(name, proxy, "/usr/local/bin/kube-proxy", _ROOT, iptables),
+            Image(dns, components.kubernetes / "coredns", "/coredns", _ROOT),
+            Image(pause, components.containerd / "pause", "/pause", _ROOT),
+        ]
     return [
         *images,
-        Image(f"{_REGISTRY}/etcd:{_ETCD}", servers / "etcd", "/usr/local/bin/etcd", _ROOT),
-        Image(f"{_REGISTRY}/coredns/coredns:{_DNS}", own / "coredns", "/coredns", _ROOT),
-        Image(f"{_REGISTRY}/pause:{_PAUSE}", components.containerd / "pause", "/pause", _ROOT),
+        Image(f"{_REGISTRY}/etcd:{release.etcd}", etcd, "/usr/local/bin/etcd", _ROOT),
         Image(FLANNEL_IMAGE, flanneld, "/opt/bin/flanneld", _ROOT, iptables),
-        Image(PROBE_IMAGE, own / "probe", "/probe", _ROOT),
+        Image(PROBE_IMAGE, components.kubernetes / "probe", "/probe", _ROOT),
     ]
+
+
+def _of_kubernetes(name: str, release: Release) -> str:
+    return f"{_REGISTRY}/{name}:{release.version}"
 
 
 def _kubernetes() -> Module:
-    stamps = build_stamps("k8s.io/component-base/version", kubernetes_version())
-    names = ("kubeadm", "kubelet", "kube-proxy", "kube-scheduler")
     return Module(
         folder="components",
         binaries=(
-            *(Binary(each, f"k8s.io/kubernetes/cmd/{each}", stamps) for each in names),
+            *_list_binaries(CURRENT, *_NODE),
             Binary("coredns", "./coredns"),
             Binary("probe", "./probe"),
         ),
         is_static=True,
     )
+
+
+def _previous() -> Module:
+    servers = ("kube-apiserver", "kube-controller-manager")
+    return Module(
+        folder="previous", binaries=_list_binaries(PREVIOUS, *_NODE, *servers), is_static=True
+    )
+
+
+def _list_binaries(release: Release, *names: str) -> tuple[Binary, ...]:
+    stamps = build_stamps("k8s.io/component-base/version", release.version)
+    return tuple(Binary(each, f"k8s.io/kubernetes/cmd/{each}", stamps) for each in names)
 
 
 def _flannel() -> Module:

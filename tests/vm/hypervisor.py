@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Final
 
 from capsmith.clusters.lab.simulated.kubelet import Server
 from capsmith.clusters.processes.process import Process
@@ -26,6 +27,14 @@ remember_owner = 0
 stdio_handler = "file"
 """
 """Without systemd there are no cgroups for machines and no daemon for logs."""
+_LISTENING = """
+listen_tls = 0
+listen_tcp = 1
+auth_tcp = "none"
+"""
+"""Pods in the machines connect to the daemon, inside the namespaces of the tests."""
+HOST: Final = "10.131.0.1"
+"""This computer, for machines in whatever network and their Pods."""
 
 
 class Hypervisor:
@@ -35,7 +44,7 @@ class Hypervisor:
         self.folder = folder
         self.uri = uri
         self._mounted: list[str] = []
-        argv = ["/usr/sbin/libvirtd", "--pid-file", str(folder / "libvirtd.pid")]
+        argv = ["/usr/sbin/libvirtd", "--listen", "--pid-file", str(folder / "libvirtd.pid")]
         self.process = Process("libvirtd", argv, folder / "libvirtd.log")
 
     def start(self) -> None:
@@ -53,6 +62,9 @@ class Hypervisor:
         settings.mkdir()
         self._mount(settings, "/etc/libvirt", "--bind")
         (settings / "qemu.conf").write_text(_SETTINGS)
+        (settings / "libvirtd.conf").write_text(_LISTENING)
+        if HOST not in _run("ip", "-brief", "address", "show", "dev", "lo"):
+            _run("ip", "address", "add", f"{HOST}/32", "dev", "lo")
         self.process.start()
         self.process.wait_ready(self._answers)
 
@@ -65,6 +77,11 @@ class Hypervisor:
             self._remove_cgroups()
         for place in reversed(self._mounted):
             _run("umount", "--lazy", place)
+
+    def restart(self) -> None:
+        """Start the daemon again after its process has ended; machines kept running."""
+        self.process.start()
+        self.process.wait_ready(self._answers)
 
     def virsh(self, *command: str | Path) -> str:
         """Run a command of virsh, which must succeed."""

@@ -129,7 +129,11 @@ class Lab:
         return items
 
     def _observe(self, scenario: Scenario) -> None:
-        """Note what is new of the machines: in Kubernetes, and on their consoles."""
+        """Note what is new of the machines: in Kubernetes, and on their consoles.
+
+        Raises ProcessError if the provider's manager has ended: no machine would come.
+        """
+        self.site.controllers.process.check()
         for machine in scenario.machines():
             name, status = machine["metadata"]["name"], machine.get("status", {})
             self.timeline.note(f"{name}: Machine {status.get('phase')}")

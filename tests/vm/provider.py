@@ -25,23 +25,29 @@ _ADDED = {
 
 
 def build_libvirt_provider(
-    folder: Path, *, with_helpers: bool, variables: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    with_helpers: bool,
+    with_specs: bool = False,
+    variables: Mapping[str, str] | None = None,
 ) -> ProviderUnderTest:
     """Generate the repository and make its release.
 
-    With helpers it has providers of bootstrap data and control planes too.  ``variables`` are those
-    of its cluster templates.
+    With helpers it has providers of bootstrap data and control planes too, with specs those of
+    Cluster API.  ``variables`` are those of its cluster templates.
     """
     spec, repository = folder / "provider.yaml", folder / "provider"
     folder.mkdir(parents=True, exist_ok=True)
     described = yaml.safe_load((EXAMPLE / "provider.yaml").read_text())
     described |= _ADDED if with_helpers else {}
+    described |= {"e2e": True} if with_specs else {}
     spec.write_text(yaml.safe_dump(described, sort_keys=False))
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], ROOT)
     add_authored_code(EXAMPLE, repository)
     if with_helpers:
         # Its kinds of kubeadm are then of a group that has other kinds here.
-        (repository / "templates/cluster-template-lxc.yaml").unlink()
+        for path in (repository / "templates").glob("*lxc.yaml"):
+            path.unlink()
     _run(["make", "release-manifests", f"VERSION={VERSION}"], repository)
     return ProviderUnderTest(
         contract="v1beta2",

@@ -13,38 +13,23 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
-from tests.e2e.kubeadm import KubeadmProviders
-from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario, build_health_check, condition, one_scenario
-from tests.e2e.stack import Combination
 from tests.e2e.whole import CONTROL_PLANE, control_plane, members
-from tests.vm.components import FLANNEL_IMAGE, PROBE_IMAGE
-from tests.vm.hypervisor import Hypervisor, Machines
+from tests.vm.components import PROBE_IMAGE
+from tests.vm.hypervisor import Hypervisor
 from tests.vm.image.build import Image
-from tests.vm.lab import MACHINE_SECONDS, Lab, open_lab
-from tests.vm.provider import build_libvirt_provider
+from tests.vm.kubeadm import create_cluster, is_ready, list_objects, open_kubeadm_lab, wait_pods
+from tests.vm.lab import MACHINE_SECONDS, Lab
 
-COMBINATION = Combination(NEWEST, "v1beta2", "libvirt", "vm-kubeadm")
-_VARIABLES = {"LIBVIRT_MACHINE_INIT": "/usr/local/sbin/container-init"}
-_FLAVOR = "lxc"
 _UNHEALTHY = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 60}
 """A new machine waits for its address, and must not count as unhealthy meanwhile."""
-_FLANNEL = Path(__file__).with_name("flannel.yaml")
-_FOLDER = Path("/var/lib/libvirt/cluster-api")
-"""The default; it is in the namespace of the tests."""
 
 pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
 
 
 @pytest.fixture(scope="module")
 def lab(base: Base, containers: Hypervisor, image: Image, report: Report) -> Iterator[Lab]:
-    folder = base.folder / str(COMBINATION)
-    containers.add_images(image.folder)
-    with report.phase("vm", "build the provider"):
-        provider = build_libvirt_provider(folder, with_helpers=False, variables=_VARIABLES)
-    cloud = Machines(folder / "cloud", containers)
-    stack = KubeadmProviders(base, None, COMBINATION, provider, report, None, cloud)
-    with open_lab(stack, containers, image, "lxc", _FOLDER) as made:
+    with open_kubeadm_lab("vm-kubeadm", base, containers, image, report) as made:
         yield made
 
 
@@ -57,8 +42,8 @@ def scenario(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Scenario]:
 def test_two_machines(scenario: Scenario, lab: Lab) -> None:
     report, timeline = lab.stack.report, lab.timeline
     with report.phase("vm", "kubeadm: control plane and worker"):
-        _create(scenario, lab, control_planes=1)
-        _wait_pods(scenario, lab)
+        create_cluster(scenario, lab, control_planes=1)
+        wait_pods(scenario, lab)
     lab.note_memory()
     with report.phase("vm", "kubeadm: Pods of two machines"):
         _check_pods(scenario, lab)
@@ -72,7 +57,7 @@ def test_a_lost_control_plane_machine_is_replaced(scenario: Scenario, lab: Lab) 
     """One of three is destroyed: etcd loses its member, and a new machine takes its place."""
     report, timeline = lab.stack.report, lab.timeline
     with report.phase("vm", "kubeadm: three control plane machines"):
-        _create(scenario, lab, control_planes=3)
+        create_cluster(scenario, lab, control_planes=3)
         _wait_available(scenario, lab, 3)
     lab.note_memory()
     before = {each["metadata"]["name"]: each for each in members(scenario)}
@@ -93,16 +78,6 @@ def test_a_lost_control_plane_machine_is_replaced(scenario: Scenario, lab: Lab) 
         timeline.note("the Cluster of three control plane machines is deleted")
         scenario.delete(timeout=MACHINE_SECONDS)
         lab.wait_gone()
-
-
-def _create(scenario: Scenario, lab: Lab, *, control_planes: int) -> None:
-    """Create a cluster with a worker, and wait until all its Machines are Running."""
-    documents = scenario.render(control_planes, 1, _FLAVOR)
-    lab.timeline.note(f"{scenario.name}: the Cluster is applied")
-    for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
-        scenario.client.apply(each)
-    _add_network(scenario, lab)
-    lab.wait_running(scenario, control_planes + 1)
 
 
 def _names(scenario: Scenario) -> set[str]:
@@ -126,8 +101,8 @@ def _wait_available(scenario: Scenario, lab: Lab, count: int) -> None:
     """Wait until so many members of etcd are ready, and the control plane says that it is well."""
 
     def is_available() -> bool:
-        members = _list(scenario, lab, "pods", "--namespace=kube-system", "-lcomponent=etcd")
-        ready = [each["metadata"]["name"] for each in members if _is_ready(each)]
+        members = list_objects(scenario, lab, "pods", "--namespace=kube-system", "-lcomponent=etcd")
+        ready = [each["metadata"]["name"] for each in members if is_ready(each)]
         if len(ready) != count or len(members) != count:
             raise NotYet(f"members of etcd: {[each['metadata']['name'] for each in members]}")
         obj = control_plane(scenario)
@@ -141,39 +116,9 @@ def _wait_available(scenario: Scenario, lab: Lab, count: int) -> None:
     lab.timeline.note(f"{count} members of etcd are healthy, the control plane is available")
 
 
-def _add_network(scenario: Scenario, lab: Lab) -> None:
-    """Install the network of Pods as soon as there is an API server, as a user does."""
-    manifest = lab.stack.folder / "flannel.yaml"
-    manifest.write_text(_FLANNEL.read_text().replace("FLANNEL_IMAGE", FLANNEL_IMAGE))
-
-    def is_applied() -> bool:
-        name = f"{scenario.name}-kubeconfig"
-        if scenario.client.find("v1", "Secret", name, scenario.namespace) is None:
-            raise NotYet("the control plane has no kubeconfig")
-        return bool(lab.kubectl(scenario, "apply", "--filename", str(manifest)))
-
-    eventually(is_applied, what="flannel", timeout=MACHINE_SECONDS, interval=1.0)
-    lab.timeline.note("flannel is applied")
-
-
-def _wait_pods(scenario: Scenario, lab: Lab) -> None:
-    """Wait until all Pods run, CoreDNS and flannel among them."""
-
-    def are_ready() -> bool:
-        pods = _list(scenario, lab, "pods", "--namespace=kube-system")
-        late = [each["metadata"]["name"] for each in pods if not _is_ready(each)]
-        if late:
-            raise NotYet(f"not ready: {late}")
-        apps = {str(each["metadata"]["labels"].get("k8s-app")) for each in pods}
-        return "kube-dns" in apps
-
-    eventually(are_ready, what="all Pods", timeout=MACHINE_SECONDS, interval=1.0)
-    lab.timeline.note("CoreDNS and all other Pods are ready")
-
-
 def _check_pods(scenario: Scenario, lab: Lab) -> None:
     """A Pod reaches one on another machine by the name of its Service, without translation."""
-    for node in _list(scenario, lab, "nodes"):
+    for node in list_objects(scenario, lab, "nodes"):
         name = node["metadata"]["name"]
         lab.kubectl(scenario, "apply", "--filename", str(_write_probe(lab, name)))
     pods = eventually(lambda: _ready_probes(scenario, lab), what="probes", timeout=MACHINE_SECONDS)
@@ -215,17 +160,7 @@ def _write_probe(lab: Lab, node: str) -> Path:
 
 
 def _ready_probes(scenario: Scenario, lab: Lab) -> list[JSON]:
-    pods = _list(scenario, lab, "pods", "--namespace=default")
-    if not all(_is_ready(each) for each in pods):
+    pods = list_objects(scenario, lab, "pods", "--namespace=default")
+    if not all(is_ready(each) for each in pods):
         raise NotYet(f"{[each['status'] for each in pods]}")
     return pods
-
-
-def _is_ready(pod: JSON) -> bool:
-    found = condition(pod, "Ready")
-    return found is not None and found["status"] == "True"
-
-
-def _list(scenario: Scenario, lab: Lab, *what: str) -> list[JSON]:
-    items: list[JSON] = json.loads(lab.kubectl(scenario, "get", *what, "-o=json"))["items"]
-    return items

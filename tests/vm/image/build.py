@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,16 @@ from typing import Final
 
 from capsmith.clusters.node.images import write_archive
 from capsmith.clusters.processes.process import Process
-from tests.vm.components import Components, build_components, list_images
+from tests.vm.components import (
+    CURRENT,
+    RELEASES,
+    Components,
+    Release,
+    build_components,
+    list_images,
+)
 
 IMAGE: Final = "node.qcow2"
-CONTAINER_IMAGE: Final = "node.raw"
-"""The same for system containers, without a kernel and without what `libvirt-node` starts."""
 _CONTAINER_MIB: Final = 2560
 """libvirt copies the whole file system, also where it is empty."""
 _HERE: Final = Path(__file__).parent
@@ -27,7 +32,7 @@ _SUITE: Final = "bookworm"
 DISK_GIB: Final = 6
 """Disk of a machine: the kubelet evicts Pods where less than 15 % are free."""
 _PACKAGES: Final = (
-    "ca-certificates,cloud-init,dbus,initramfs-tools,iproute2,iptables,keepalived,kmod,"
+    "ca-certificates,cloud-init,curl,dbus,initramfs-tools,iproute2,iptables,keepalived,kmod,"
     "linux-image-cloud-amd64,mount,openssl,procps,runc,systemd-sysv,udev,util-linux"
 )
 _PROGRAMS: Final = ("kubeadm", "kubelet")
@@ -82,6 +87,14 @@ class Image:
         return self.folder / "initrd"
 
 
+def container_image(release: Release) -> str:
+    """Return the name of the disk for system containers of a release.
+
+    It has no kernel, and nothing of what `libvirt-node` starts.
+    """
+    return f"node-{release.version}.raw"
+
+
 def cached_image() -> Image:
     """Return the image; make it if an input has changed."""
     components = build_components()
@@ -103,39 +116,55 @@ def _digest(components: Components) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
-def _build(folder: Path, components: Components, debian: Path) -> None:
-    root, done = folder / "root", folder / "done"
+def _build(scratch: Path, components: Components, debian: Path) -> None:
+    done = scratch / "done"
     done.mkdir()
-    root.mkdir()
+    for release in RELEASES:
+        folder = scratch / release.version
+        root = _make_root(folder, components, release, debian)
+        if release == CURRENT:
+            _make_machine(folder, root, done)
+        for path in [root / "boot", root / "usr/lib/modules"]:
+            shutil.rmtree(path)
+        for name in (*_SERVERS, "libvirt-node"):
+            (root / "usr/local/bin" / name).unlink()
+        _make_file_system(root, done / container_image(release), f"{_CONTAINER_MIB}M")
+        shutil.rmtree(folder)
+
+
+def _make_root(folder: Path, components: Components, release: Release, debian: Path) -> Path:
+    """Return the root of a file system in the folder."""
+    root = folder / "root"
+    root.mkdir(parents=True)
     _run("tar", "--extract", "--numeric-owner", "--xattrs", f"--directory={root}", "-f", debian)
-    _add_programs(root, components)
+    _add_programs(root, components, release)
     shutil.copytree(_HERE / "files", root, dirs_exist_ok=True)
     (root / "etc/machine-id").write_text("")
     _run("systemctl", f"--root={root}", "enable", *_ENABLED)
     _run("systemctl", f"--root={root}", "disable", *_DISABLED)
     _run("systemctl", f"--root={root}", "mask", *_MASKED)
-    _preload(folder, root, components)
+    _preload(folder, root, components, release)
+    return root
+
+
+def _make_machine(folder: Path, root: Path, done: Path) -> None:
+    """Add the disk of a virtual machine, and its kernel, to what is done."""
     for name, pattern in {"vmlinuz": "vmlinuz-*", "initrd": "initrd.img-*"}.items():
         (found,) = (root / "boot").glob(pattern)
         shutil.copy(found, done / name)
     raw = folder / "node.raw"
     _make_file_system(root, raw, f"{DISK_GIB}G")
     _run("qemu-img", "convert", "-O", "qcow2", raw, done / IMAGE)
-    for path in [root / "boot", root / "usr/lib/modules"]:
-        shutil.rmtree(path)
-    for name in (*_SERVERS, "libvirt-node"):
-        (root / "usr/local/bin" / name).unlink()
-    _make_file_system(root, done / CONTAINER_IMAGE, f"{_CONTAINER_MIB}M")
 
 
 def _make_file_system(root: Path, target: Path, size: str) -> None:
     _run("mke2fs", "-q", "-t", "ext4", "-d", root, "-L", "root", target, size)
 
 
-def _add_programs(root: Path, components: Components) -> None:
+def _add_programs(root: Path, components: Components, release: Release) -> None:
     binaries, plugins = root / "usr/local/bin", root / "opt/cni/bin"
     plugins.mkdir(parents=True)
-    copied = [(components.kubernetes / name, binaries) for name in _PROGRAMS]
+    copied = [(components.kubernetes_of(release) / name, binaries) for name in _PROGRAMS]
     copied += [(components.servers / name, binaries) for name in _SERVERS]
     copied += [(components.containerd / name, binaries) for name in _RUNTIME]
     copied += [(components.containerd / name, plugins) for name in _PLUGINS]
@@ -145,14 +174,23 @@ def _add_programs(root: Path, components: Components) -> None:
     (binaries / "libvirt-node").chmod(0o755)
 
 
-def _preload(folder: Path, root: Path, components: Components) -> None:
+def _preload(folder: Path, root: Path, components: Components, release: Release) -> None:
     """Unpack the images of Pods where the machine's containerd looks for them."""
     archive = folder / "images.tar"
-    write_archive(archive, list_images(components, root), "amd64")
-    with _run_containerd(folder, root, components.containerd / "containerd") as socket:
-        command = (components.containerd / "ctr", f"--address={socket}", "--namespace=k8s.io")
+    write_archive(archive, list_images(components, root, release), "amd64")
+    import_images(folder, root, components.containerd, [archive])
+
+
+def import_images(folder: Path, root: Path, containerd: Path, archives: Sequence[Path]) -> None:
+    """Unpack archives with images where the containerd of a root looks for them.
+
+    ``folder`` is for files meanwhile, and ``containerd`` has the executables.
+    """
+    with _run_containerd(folder, root, containerd / "containerd") as socket:
+        command = (containerd / "ctr", f"--address={socket}", "--namespace=k8s.io")
         flags = ("--local", "--snapshotter=overlayfs", "--discard-unpacked-layers")
-        _run(*command, "images", "import", *flags, archive)
+        for archive in archives:
+            _run(*command, "images", "import", *flags, archive)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class Clusterctl:
 
     def _start(self, binary: Path, config: Path, folder: Path) -> None:
         self._binary = binary
-        self._config = config
+        self.config = config
         self._home = folder / "clusterctl-home"
         self._home.mkdir(parents=True, exist_ok=True)
         self._log = folder / "clusterctl.log"
@@ -123,7 +123,7 @@ class Clusterctl:
         self, argv: list[str], kubeconfig: Path, variables: Mapping[str, str] | None = None
     ) -> str:
         command = [str(self._binary), *argv, f"--kubeconfig={kubeconfig}"]
-        command.append(f"--config={self._config}")
+        command.append(f"--config={self.config}")
         env = {
             **os.environ,
             **(variables or {}),
