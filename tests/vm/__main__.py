@@ -11,6 +11,7 @@ import sys
 
 from tests.e2e.tools.required import required_toolbox
 from tests.vm.components import MODULES
+from tests.vm.controllers import cached_controllers
 from tests.vm.image.build import cached_image
 
 _NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -22,6 +23,7 @@ def main() -> None:
     """Build the components and the image, and run pytest in the namespaces."""
     required_toolbox("tests with virtual machines", MODULES)
     print(f"the image is {cached_image().folder}", flush=True)
+    print(f"controllers are in {cached_controllers()[0].parent}", flush=True)
     os.environ["CAPSMITH_VM"] = "1"
     pytest = [sys.executable, "-m", "pytest", "-s", "tests/vm", *sys.argv[1:]]
     command = [*_NAMESPACES, "sh", "-c", _INSIDE, "sh", *pytest]

@@ -15,6 +15,9 @@ from tests.e2e.harness.cloud import CloudCluster, Event, SimulatedCloud
 MACHINES, CONTAINERS = "qemu:///system", "lxc:///system"
 """Virtual machines, and system containers."""
 _CGROUPS = Path("/sys/fs/cgroup")
+_INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+_INSTANCES = 8192
+"""Each container's systemd, kubelet and containerd have some, and the usual 128 are for all."""
 _FOLDERS = ("/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt")
 _SETTINGS = """
 user = "root"
@@ -44,6 +47,7 @@ class Hypervisor:
         self.folder = folder
         self.uri = uri
         self._mounted: list[str] = []
+        self._instances = _INOTIFY.read_text()
         argv = ["/usr/sbin/libvirtd", "--listen", "--pid-file", str(folder / "libvirtd.pid")]
         self.process = Process("libvirtd", argv, folder / "libvirtd.log")
 
@@ -53,6 +57,7 @@ class Hypervisor:
         self._mount("sysfs", "/sys", "-t", "sysfs")
         if self.uri == CONTAINERS:
             self._mount_cgroups()
+            _INOTIFY.write_text(str(max(_INSTANCES, int(self._instances))))
         for index, name in enumerate(_FOLDERS):
             own = self.folder / str(index)
             own.mkdir(parents=True)
@@ -74,6 +79,7 @@ class Hypervisor:
             self.virsh("destroy", domain)
         self.process.stop()
         if self.uri == CONTAINERS:
+            _INOTIFY.write_text(self._instances)
             self._remove_cgroups()
         for place in reversed(self._mounted):
             _run("umount", "--lazy", place)

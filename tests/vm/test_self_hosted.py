@@ -15,17 +15,15 @@ from typing import Final
 
 import pytest
 
-from capsmith.clusters.node.builder import find_builder
-from capsmith.clusters.node.components import add_releases, list_images
-from capsmith.clusters.node.images import write_archive
+from capsmith.clusters.node.components import add_releases
 from capsmith.clusters.node.tools import build_node_tools
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.repository import ClusterctlRepository
-from tests.e2e.base_image import build_base_images
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.releases import NEWEST
 from tests.vm.components import RELEASES, build_components
+from tests.vm.controllers import cached_controllers
 from tests.vm.hypervisor import Hypervisor
 from tests.vm.image.build import Image, container_image, import_images
 from tests.vm.suite import Suite, build_provider_with_specs, open_suite
@@ -34,7 +32,6 @@ _NAME: Final = "vm-self-hosted"
 _TITLE: Final = "Moving the management cluster into its own machines"
 _ADDED_MIB: Final = 1536
 """For the images of the controllers."""
-_COMPILED: Final = ("libvirt-python<13",)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
 
@@ -54,10 +51,8 @@ def suite(
     report: Report,
 ) -> Iterator[Suite]:
     folder = base.folder / _NAME
-    with report.phase("vm", "build the images of the controllers"):
-        archives = _build_images(base, provider, folder)
-    with report.phase("vm", "add them to the machines' disks"):
-        disks = _add_images(image, folder / "disks", archives)
+    with report.phase("vm", "add the images of controllers to disks"):
+        disks = _add_images(image, folder / "disks", cached_controllers())
     with open_suite(_NAME, base, containers, disks, provider, report) as made:
         yield made
 
@@ -72,18 +67,6 @@ def test_the_management_cluster_moves(
         repository.add(part.label, provider.version, part.file, files)
     with report.phase("vm", "self-hosted"):
         suite.run(_TITLE, repository.config)
-
-
-def _build_images(base: Base, provider: ProviderUnderTest, folder: Path) -> list[Path]:
-    """Return archives with the images of all controllers."""
-    upstream, own = folder / "upstream.tar", folder / "provider.tar"
-    write_archive(upstream, list_images(base.tools, build_node_tools(), NEWEST), "amd64")
-    # With libvirt's library, as an author's Dockerfile has it.
-    build_base_images(folder / "base", _COMPILED)
-    (deployment,) = (each for each in provider.components if each["kind"] == "Deployment")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    find_builder().build(provider.repository, container["image"], own)
-    return [upstream, own]
 
 
 def _add_images(image: Image, target: Path, archives: list[Path]) -> Image:

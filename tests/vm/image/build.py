@@ -98,7 +98,7 @@ def container_image(release: Release) -> str:
 def cached_image() -> Image:
     """Return the image; make it if an input has changed."""
     components = build_components()
-    cache = Path(os.environ.get("CAPSMITH_VM_CACHE") or Path.home() / ".cache/capsmith/vm")
+    cache = cache_folder()
     target = cache / _digest(components)
     if not target.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
@@ -106,6 +106,11 @@ def cached_image() -> Image:
             _build(Path(scratch), components, _cached_debian(cache))
             Path(scratch, "done").rename(target)
     return Image(target)
+
+
+def cache_folder() -> Path:
+    """Return the folder that keeps what is slow to make."""
+    return Path(os.environ.get("CAPSMITH_VM_CACHE") or Path.home() / ".cache/capsmith/vm")
 
 
 def _digest(components: Components) -> str:

@@ -23,7 +23,7 @@ var _ = Describe("Moving the management cluster into its own machines", func() {
 			BootstrapClusterProxy:  proxy,
 			ArtifactFolder:         *artifactFolder,
 			InfrastructureProvider: infrastructure,
-			PostNamespaceCreated:   createInNamespace,
+			PostNamespaceCreated:   createBeforeMove,
 			SkipCleanup:            *skipCleanup,
 			Flavor:                 topologyFlavor,
 		}

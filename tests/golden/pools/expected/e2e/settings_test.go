@@ -130,6 +130,14 @@ func createInNamespace(proxy framework.ClusterProxy, namespace string) {
 	Expect(createObjects(proxy.GetClient(), namespace)).To(Succeed())
 }
 
+// createBeforeMove does the same in the management cluster. The cluster that becomes one later does not have the
+// provider's kinds yet: it gets what belongs to its Cluster, such as an identity, when the spec moves that.
+func createBeforeMove(cluster framework.ClusterProxy, namespace string) {
+	if cluster.GetName() == proxy.GetName() {
+		createInNamespace(cluster, namespace)
+	}
+}
+
 func createObject(writer client.Client, object *unstructured.Unstructured, namespace string) error {
 	isNamespaced, err := writer.IsObjectNamespaced(object)
 	if err != nil {
