@@ -10,6 +10,7 @@ from pathlib import Path
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually
+from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.kubeadm import KubeadmProviders
 from tests.e2e.releases import NEWEST
@@ -34,12 +35,26 @@ def open_kubeadm_lab(
     name: str, base: Base, containers: Hypervisor, image: Image, report: Report
 ) -> Iterator[Lab]:
     """Provide a lab with the providers for kubeadm and that for libvirt."""
-    folder = base.folder / name
-    containers.add_images(image.folder)
     with report.phase("vm", "build the provider"):
-        provider = build_libvirt_provider(folder, with_helpers=False, variables=INIT)
-    cloud = Machines(folder / "cloud", containers)
-    combination = Combination(NEWEST, "v1beta2", "libvirt", name)
+        provider = build_libvirt_provider(base.folder / name, with_helpers=False, variables=INIT)
+    with open_lab_of(name, base, containers, image, provider, report) as made:
+        yield made
+
+
+@contextmanager
+def open_lab_of(
+    name: str,
+    base: Base,
+    containers: Hypervisor,
+    image: Image,
+    provider: ProviderUnderTest,
+    report: Report,
+    gates: str = "",
+) -> Iterator[Lab]:
+    """Provide a lab with the providers for kubeadm and a release of that for libvirt."""
+    containers.add_images(image.folder)
+    cloud = Machines(base.folder / name / "cloud", containers)
+    combination = Combination(NEWEST, "v1beta2", "libvirt", name, gates=gates)
     stack = KubeadmProviders(base, None, combination, provider, report, None, cloud)
     with open_lab(stack, containers, image, "lxc", FOLDER) as made:
         yield made

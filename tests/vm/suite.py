@@ -23,15 +23,12 @@ from capsmith.clusters.processes.tools.go import find_go
 from tests.checkout import environment
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
-from tests.e2e.kubeadm import KubeadmProviders
-from tests.e2e.releases import NEWEST
-from tests.e2e.stack import Combination
 from tests.e2e.upstream import read_results
 from tests.vm.components import CURRENT, PREVIOUS
-from tests.vm.hypervisor import HOST, Hypervisor, Machines
+from tests.vm.hypervisor import HOST, Hypervisor
 from tests.vm.image.build import Image, container_image
-from tests.vm.kubeadm import FLAVOR, FOLDER, INIT, INIT_VARIABLE, write_network
-from tests.vm.lab import Lab, open_lab
+from tests.vm.kubeadm import FLAVOR, INIT, INIT_VARIABLE, open_lab_of, write_network
+from tests.vm.lab import Lab
 from tests.vm.provider import build_libvirt_provider
 
 _UPGRADED = "upgraded"
@@ -126,15 +123,10 @@ def open_suite(
     report: Report,
 ) -> Iterator[Suite]:
     """Provide the specs of a provider, in a lab whose machines have the disks of ``image``."""
-    combination = Combination(NEWEST, "v1beta2", "libvirt", name, gates=_GATES)
-    folder = base.folder / name
     with report.phase("vm", "compile the specs"):
         module = provider.repository / "e2e"
-        binary = _compile(module, folder)
-    containers.add_images(image.folder)
-    cloud = Machines(folder / "cloud", containers)
-    stack = KubeadmProviders(base, None, combination, provider, report, None, cloud)
-    with open_lab(stack, containers, image, "lxc", FOLDER) as lab:
+        binary = _compile(module, base.folder / name)
+    with open_lab_of(name, base, containers, image, provider, report, _GATES) as lab:
         _publish(lab)
         yield Suite(lab, module, binary)
 
