@@ -45,25 +45,6 @@ done
 call --request PATCH --header "Content-Type: application/merge-patch+json" --data '{"data": {"signal": "ack-pass"} }'
 `
 
-const signalCheck = `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: MachineHealthCheck
-metadata:
-  name: "${CLUSTER_NAME}-mhc-0"
-  namespace: "${NAMESPACE}"
-spec:
-  clusterName: "${CLUSTER_NAME}"
-  selector:
-    matchLabels: {cluster.x-k8s.io/control-plane: "", mhc-test: fail}
-  checks:
-    nodeStartupTimeoutSeconds: 30
-    unhealthyNodeConditions:
-    - {type: e2e.remediation.condition, status: "False", timeoutSeconds: 10}
-  remediation:
-    triggerIf:
-      unhealthyLessThanOrEqualTo: 100%
-`
-
 // waitForSignal makes control plane machines wait before kubeadm until the spec lets them go on, and adds a check of
 // those that the spec labels.
 func waitForSignal(documents []*yaml.Node) []*yaml.Node {
@@ -73,5 +54,10 @@ func waitForSignal(documents []*yaml.Node) []*yaml.Node {
 	set(file, "content", stringNode(signalScript))
 	add(ensureList(config, "files"), file)
 	add(ensureList(config, "preKubeadmCommands"), stringNode(`sh /etc/kubernetes/wait-for-signal "${TOKEN}" "${SERVER}" "${NAMESPACE}"`))
-	return append(documents, mustParse(signalCheck))
+	check := mustParse(healthCheck)
+	labels := ensure(check, "spec", "selector", "matchLabels")
+	set(labels, "cluster.x-k8s.io/control-plane", stringNode(""))
+	set(labels, "mhc-test", stringNode("fail"))
+	set(ensure(check, "spec", "checks"), "nodeStartupTimeoutSeconds", mustParse("30"))
+	return append(documents, check)
 }
