@@ -40,11 +40,37 @@ _CLASSES = {
 def check_class_patches(context: Context) -> Iterator[Violation]:
     """TP-22: Each ClusterClass patch selects a template and uses only declared names."""
     known = context.bundle.known_crds
+    for manifest in _list_classes(context):
+        for path, message in _patch_problems(manifest, known):
+            yield Violation(manifest, f"{manifest}: {message}", path=path)
+
+
+def _list_classes(context: Context) -> Iterator[Manifest]:
+    """Yield the ClusterClasses of a release."""
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
             if manifest.kind == "ClusterClass":
-                for path, message in _patch_problems(manifest, known):
-                    yield Violation(manifest, f"{manifest}: {message}", path=path)
+                yield manifest
+
+
+class _Operation(NamedTuple):
+    """A JSON patch operation of a ClusterClass."""
+
+    path: Path
+    """Where it is in the ClusterClass."""
+    patch: str
+    """The name of its patch."""
+    definition: Any
+    """What selects the templates that it changes."""
+    value: Any
+
+
+def _list_operations(manifest: Manifest) -> Iterator[_Operation]:
+    for number, patch in enumerate(manifest.listing("spec", "patches")):
+        for index, definition in enumerate(list_of(patch, "definitions")):
+            path: Path = ("spec", "patches", number, "definitions", index, "jsonPatches")
+            for place, value in enumerate(list_of(definition, "jsonPatches")):
+                yield _Operation((*path, place), text_of(patch, "name"), definition, value)
 
 
 def _patch_problems(
@@ -60,7 +86,6 @@ def _patch_problems(
         for index, definition in enumerate(list_of(patch, "definitions")):
             path: Path = ("spec", "patches", number, "definitions", index)
             selector = mapping_of(definition, "selector")
-            kind = _kind(selector)
             for message in _unmatched(selector, spec):
                 yield (*path, "selector"), f"patch {name} selects {message}"
             undefined = dict(_undefined(definition, variables))
@@ -68,12 +93,12 @@ def _patch_problems(
                 message = f"patch {name} reads variables that the class does not define: "
                 first = min(undefined.values())
                 yield (*path, "jsonPatches", first), message + ", ".join(sorted(undefined))
-            for place, operation in enumerate(list_of(definition, "jsonPatches")):
-                target = text_of(operation, "path")
-                crd, pointer = _changed(kind, target, kind in made, known)
-                if crd is not None and not _declared(crd, definition, pointer):
-                    message = f"patch {name} writes {target}, which {crd.kind} does not declare"
-                    yield (*path, "jsonPatches", place, "path"), message
+    for each in _list_operations(manifest):
+        kind, target = _kind(mapping_of(each.definition, "selector")), text_of(each.value, "path")
+        crd, pointer = _changed(kind, target, kind in made, known)
+        if crd is not None and not _declared(crd, each.definition, pointer):
+            message = f"patch {each.patch} writes {target}, which {crd.kind} does not declare"
+            yield (*each.path, "path"), message
 
 
 def _changed(
@@ -202,11 +227,9 @@ class BuiltinVariables:
 def check_class_operations(context: Context, params: BuiltinVariables) -> Iterator[Violation]:
     """TP-24: Each operation of a ClusterClass patch is one that core's webhook accepts."""
     builtins = {f"{_BUILTIN}.{each}" for each in params.builtins}
-    for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
-        for manifest in context.bundle.files(artefact):
-            if manifest.kind == "ClusterClass":
-                for path, message in find_refused_operations(manifest, builtins):
-                    yield Violation(manifest, f"{manifest}: {message}", path=path)
+    for manifest in _list_classes(context):
+        for path, message in find_refused_operations(manifest, builtins):
+            yield Violation(manifest, f"{manifest}: {message}", path=path)
 
 
 def find_refused_operations(manifest: Manifest, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
@@ -222,11 +245,9 @@ def find_refused_operations(manifest: Manifest, builtins: Set[str]) -> Iterator[
         if is_inline == is_external:
             count = "both" if is_inline else "neither"
             yield here, f"patch {name} has {count} of definitions and external"
-        for index, definition in enumerate(list_of(patch, "definitions")):
-            for place, operation in enumerate(list_of(definition, "jsonPatches")):
-                path = (*here, "definitions", index, "jsonPatches", place)
-                for field, message in _refusals(operation, builtins):
-                    yield (*path, *field), f"patch {name}: {message}"
+    for each in _list_operations(manifest):
+        for field, message in _refusals(each.value, builtins):
+            yield (*each.path, *field), f"patch {each.patch}: {message}"
 
 
 def _refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
@@ -277,10 +298,8 @@ class _Text(NamedTuple):
 @check("class-templates")
 def check_class_templates(context: Context) -> Iterator[Violation]:
     """TP-23: Go templates in patches parse and read variables that the class defines."""
-    for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
-        for manifest in context.bundle.files(artefact):
-            if manifest.kind == "ClusterClass":
-                yield from _template_problems(manifest)
+    for manifest in _list_classes(context):
+        yield from _template_problems(manifest)
 
 
 def _template_problems(manifest: Manifest) -> Iterator[Violation]:
@@ -305,21 +324,19 @@ def _template_problems(manifest: Manifest) -> Iterator[Violation]:
             yield Violation(manifest, message, path=path, when=_APPLIED)
 
 
-def _texts(manifest: Manifest) -> Iterator[_Text]:
-    """Yield the Go templates whose text does not depend on a clusterctl variable."""
+def _texts(manifest: Manifest) -> list[_Text]:
+    """Return the Go templates whose text does not depend on a clusterctl variable."""
+    found: list[_Text] = []
     for number, patch in enumerate(manifest.listing("spec", "patches")):
         here: Path = ("spec", "patches", number)
-        name = text_of(patch, "name")
-        found = [_Text((*here, "enabledIf"), f"enabledIf of patch {name}", _enabled_if(patch))]
-        for index, definition in enumerate(list_of(patch, "definitions")):
-            for place, operation in enumerate(list_of(definition, "jsonPatches")):
-                if text_of(operation, "op") in _WITH_VALUE:
-                    path = (*here, "definitions", index, "jsonPatches", place)
-                    text = text_of(operation, "valueFrom", "template")
-                    found.append(
-                        _Text((*path, "valueFrom", "template"), f"a template of patch {name}", text)
-                    )
-        yield from (each for each in found if each.text and not has_variable(each.text))
+        name = f"enabledIf of patch {text_of(patch, 'name')}"
+        found.append(_Text((*here, "enabledIf"), name, _enabled_if(patch)))
+    for each in _list_operations(manifest):
+        if text_of(each.value, "op") in _WITH_VALUE:
+            path = (*each.path, "valueFrom", "template")
+            text = text_of(each.value, "valueFrom", "template")
+            found.append(_Text(path, f"a template of patch {each.patch}", text))
+    return [each for each in found if each.text and not has_variable(each.text)]
 
 
 def _enabled_if(patch: object) -> str:
