@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from ipaddress import IPv4Network
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ import pytest
 from capsmith_runtime.infrastructure import (
     BootstrapData,
     Deleted,
+    Endpoint,
     InfraClusterState,
     InfraClusterView,
     InfraMachineScope,
@@ -31,11 +33,13 @@ from cluster_api_provider_libvirt.controllers.libvirt_machine import (
     LibvirtMachineReconciler,
     Scope,
 )
+from cluster_api_provider_libvirt.network import AddressPlan, ensure_network
 from pycdlib import PyCdlib
 
 from .infrastructure import IMAGE, Infrastructure, failure, open_session
 
 CLUSTER: dict[str, Any] = {}
+NETWORK, ENDPOINT = "lan", Endpoint("10.130.0.2", 6443)
 MACHINE = {"image": IMAGE, "domainType": "qemu"}
 CONTAINER = {"domainType": "lxc", "init": "/sbin/first", "memoryMiB": 700}
 LONGEST_LOOP = 63
@@ -52,6 +56,37 @@ def view(hosts: Infrastructure) -> InfraClusterView:
     )
     assert isinstance(state, InfraClusterState)
     return testing.infra_cluster_view(CLUSTER, status=state.status)
+
+
+@pytest.fixture
+def two_hosts(hosts: Infrastructure) -> InfraClusterView:
+    """A cluster on a network that two hosts have; the test driver is both."""
+    spec = {
+        "hosts": [{"name": name, "uri": f"test://{name}"} for name in ("first", "second")],
+        "network": NETWORK,
+    }
+    ensure_network(hosts.host, NETWORK, AddressPlan(IPv4Network("10.130.0.0/24")))
+    state = LibvirtClusterReconciler().reconcile_normal(
+        testing.infra_cluster(
+            testing.spec_from(LibvirtClusterSpec, spec), endpoint=ENDPOINT, session=open_session()
+        )
+    )
+    assert isinstance(state, InfraClusterState)
+    return testing.infra_cluster_view(spec, endpoint=ENDPOINT, status=state.status)
+
+
+def _take_away(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no connection to a host be opened from now on."""
+    open_host = libvirt.open
+
+    def refuse(asked: str) -> libvirt.virConnect:
+        if asked == uri:
+            raise failure("no route to host")
+        return open_host(asked)
+
+    monkeypatch.setattr(libvirt, "open", refuse)
+    open_session().close()
+    open_session.cache_clear()
 
 
 def _machine(view: InfraClusterView, *, spec: dict[str, Any] | None = None, **more: Any) -> Scope:
@@ -180,6 +215,37 @@ def test_nothing_is_left_of_a_container(hosts: Infrastructure, view: InfraCluste
 
     assert (hosts.servers(), hosts.volumes()) == ([], [])
     assert hosts.clusters() == [view.short_id]
+
+
+def test_a_deletion_does_not_wait_for_other_hosts(
+    hosts: Infrastructure, two_hosts: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _reconcile(_machine(two_hosts, failure_domain="second"))
+    _take_away("test://first", monkeypatch)
+
+    assert _delete(two_hosts) == Deleted()
+
+    assert (hosts.servers(), hosts.volumes()) == ([], [])
+
+
+def test_a_deletion_waits_for_a_host_that_may_have_the_machine(
+    two_hosts: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _take_away("test://first", monkeypatch)
+
+    with pytest.raises(ReconcileError, match="first: no route to host"):
+        _delete(two_hosts)
+
+
+def test_the_address_of_the_api_server_is_not_one_of_a_machine(
+    two_hosts: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"vnet0": {"addrs": [{"addr": ENDPOINT.host}, {"addr": "10.130.0.10"}]}}
+    monkeypatch.setattr(libvirt.virDomain, "interfaceAddresses", lambda *_: found)
+
+    state = _reconcile(_machine(two_hosts))
+
+    assert [each.address for each in state.addresses[1:]] == ["10.130.0.10"]
 
 
 def test_other_bootstrap_data_are_a_terminal_error(

@@ -28,6 +28,8 @@ class Hosts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+        """By URI, as a host that does not answer must not keep the others waiting."""
         self._connections: dict[str, tuple[libvirt.virConnect, int]] = {}
         """Connection and id of its registration for events, by URI."""
         self._listener: Callable[[str], None] | None = None
@@ -35,6 +37,8 @@ class Hosts:
     def connect(self, uri: str) -> libvirt.virConnect:
         """Return the connection to a host; open it again if it was lost."""
         with self._lock:
+            lock = self._locks.setdefault(uri, threading.Lock())
+        with lock:
             if uri in self._connections:
                 connection, registration = self._connections[uri]
                 if connection.isAlive():

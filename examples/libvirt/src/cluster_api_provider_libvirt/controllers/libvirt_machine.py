@@ -83,23 +83,22 @@ class LibvirtMachineReconciler(InfraMachineReconciler[LibvirtMachineSpec]):
             return _state(machine, place, domain, id)
 
     def reconcile_delete(self, machine: DeleteScope) -> Deleted | Waiting:
-        """Delete the domain and its volumes, on whichever host they are."""
-        cluster = machine.require_infra_cluster()
-        hosts = machine.session(HostSessions)
-        with reported_errors():
-            for each in cluster.spec(LibvirtClusterSpec).hosts:
-                host = hosts.connect(each.uri)
-                domain = find_domain(host, uuid_of(machine.external_id))
-                if domain is not None:
-                    delete_domain(domain)
-                    machine.events.normal("DomainDeleted", f"{domain.UUIDString()} on {each.name}")
-                seed = find_pool(host, _seed(machine.short_id))
-                if seed is not None:
-                    delete_volumes(seed, "")
-                    delete_pool(host, _seed(machine.short_id))
-                pool = find_pool(host, cluster.short_id)
-                if pool is not None:
-                    delete_volumes(pool, name_briefly(machine.short_id))
+        """Delete the domain and its volumes, on whichever host they are.
+
+        A machine is on one host only: once it is deleted there, it does not wait for hosts that
+        cannot be reached.
+        """
+        hosts, failures = machine.session(HostSessions), []
+        for each in machine.require_infra_cluster().spec(LibvirtClusterSpec).hosts:
+            try:
+                if _delete(hosts.connect(each.uri), machine):
+                    message = f"{uuid_of(machine.external_id)} on {each.name}"
+                    machine.events.normal("DomainDeleted", message)
+                    return Deleted()
+            except libvirt.libvirtError as error:
+                failures.append(f"{each.name}: {error}")
+        if failures:
+            raise ReconcileError("LibvirtError", "; ".join(failures))
         return Deleted()
 
     def capacity(self, template: InfraMachineTemplateScope[LibvirtMachineSpec]) -> MachineCapacity:
@@ -139,6 +138,21 @@ def _create(host: libvirt.virConnect, machine: Scope, id: str) -> libvirt.virDom
         console=f"{disk.rpartition('/')[0]}/{_console(machine)}",
     )
     return host.defineXML(domain_xml(machine.spec, parts))
+
+
+def _delete(host: libvirt.virConnect, machine: DeleteScope) -> bool:
+    """Delete what a host has of a machine, and return whether it had the domain."""
+    domain = find_domain(host, uuid_of(machine.external_id))
+    if domain is not None:
+        delete_domain(domain)
+    seed = find_pool(host, _seed(machine.short_id))
+    if seed is not None:
+        delete_volumes(seed, "")
+        delete_pool(host, _seed(machine.short_id))
+    pool = find_pool(host, machine.require_infra_cluster().short_id)
+    if pool is not None:
+        delete_volumes(pool, name_briefly(machine.short_id))
+    return domain is not None
 
 
 def _ensure_storage(
@@ -216,8 +230,11 @@ def _state(
 
 
 def _addresses(machine: Scope, domain: libvirt.virDomain) -> list[Address]:
-    spec = machine.require_infra_cluster().spec(LibvirtClusterSpec)
-    return addresses_of(domain, has_leases=spec.network is None)
+    cluster = machine.require_infra_cluster()
+    spec, endpoint = cluster.spec(LibvirtClusterSpec), cluster.control_plane_endpoint
+    found = addresses_of(domain, has_leases=spec.network is None)
+    # On a network without leases, the machine that has the API server's address uses it too.
+    return [each for each in found if endpoint is None or each.address != endpoint.host]
 
 
 def _console(machine: Scope) -> str:
