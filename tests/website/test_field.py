@@ -127,6 +127,10 @@ def test_each_review_has_a_reason_and_a_release() -> None:
         assert review.release
 
 
+def test_no_review_is_outdated() -> None:
+    assert model.find_outdated(load_reviews(), load_releases()) == []
+
+
 def test_the_data_are_in_their_canonical_form() -> None:
     text = model.RELEASES.read_text(encoding="utf-8")
     assert render_releases(load_releases()) == text
@@ -161,6 +165,32 @@ def test_an_arguable_step_is_not_counted() -> None:
     page = render_page([ACME], [make_release()], [review])
     assert "No step to contract v1beta2 is left." in page
     assert "| none | none | none |" in page
+
+
+def test_a_step_that_was_found_to_be_a_fact_is_counted() -> None:
+    review = Review("IC-05", Opinion.FACT, "It is so.")
+    page = render_page([ACME], [make_release()], [review])
+    assert "| none | none | 1 of 3 |" in page
+
+
+def test_reviews_without_a_finding_are_outdated() -> None:
+    release = make_release(make_finding("seen"))
+
+    def review(
+        rule: str, *messages: str, version: str = "v0.1.0", of: str = ACME.repository
+    ) -> Review:
+        return Review(rule, Opinion.FACT, "So.", of, version, messages)
+
+    needed = [review("CRD-20", "seen"), review("CRD-20"), review("IC-05", "replace status.ready")]
+    assert model.find_outdated([*needed, review("CRD-20", of="")], [release]) == []
+    # What another release said may be said again.
+    assert model.find_outdated([review("CRD-20", "gone", version="v0.0.9")], [release]) == []
+    outdated = [review("CRD-20", "seen", "gone"), review("CC-11"), review("CC-12", of="")]
+    assert model.find_outdated(outdated, [release]) == [
+        "CRD-20 owner/acme: gone",
+        "CC-11 owner/acme",
+        "CC-12",
+    ]
 
 
 def test_what_a_build_from_sources_omits_is_on_the_page() -> None:

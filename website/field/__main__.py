@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from website.field.judging import judge_releases
-from website.field.model import RELEASES, load_providers, load_releases, render_releases
+from website.field.model import (
+    RELEASES,
+    find_outdated,
+    load_providers,
+    load_releases,
+    load_reviews,
+    render_releases,
+)
 
 
 @click.command()
@@ -16,13 +23,16 @@ from website.field.model import RELEASES, load_providers, load_releases, render_
 def main(folder: Path, day: str) -> None:
     """Judge the newest release of each provider in FOLDER.
 
-    Releases of providers that FOLDER does not have remain as they are.
+    Releases of providers that FOLDER does not have remain as they are.  Reviews that no release
+    needs any longer are listed.
     """
     providers = load_providers()
     known = {provider.repository for provider in providers}
     releases = {each.repository: each for each in load_releases() if each.repository in known}
     releases |= {each.repository: each for each in judge_releases(folder, providers, day)}
     RELEASES.write_text(render_releases(list(releases.values())), encoding="utf-8")
+    for line in find_outdated(load_reviews(), list(releases.values())):
+        click.echo(f"outdated review: {line}", err=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,6 +191,33 @@ def _release(data: Any) -> FieldRelease:
             "findings": tuple(findings),
         }
     )
+
+
+def find_outdated(reviews: Sequence[Review], releases: Sequence[FieldRelease]) -> list[str]:
+    """Return a line for each review, and each of its messages, that no judged release needs.
+
+    A review of another release than the judged one is kept: it may hold again.
+    """
+    by_repository = {release.repository: release for release in releases}
+    found: list[str] = []
+    for review in reviews:
+        release = by_repository.get(review.repository)
+        if review.repository and (release is None or release.version != review.release):
+            continue
+        shown = [release] if release else releases
+        said = {message for each in shown for message in _list_messages(each, review)}
+        place = f"{review.rule} {review.repository}".rstrip()
+        found += [f"{place}: {each}" for each in review.messages if each not in said]
+        if not review.messages and not said:
+            found.append(place)
+    return found
+
+
+def _list_messages(release: FieldRelease, review: Review) -> list[str]:
+    """Return the messages of a release's findings and steps for which a review holds."""
+    items = [(finding.rule, finding.message) for finding in release.findings]
+    items += [(step.rule, step.action) for step in release.left]
+    return [text for rule, text in items if review.covers(release.repository, rule, text)]
 
 
 def create_release_folder(folder: Path, provider: Provider, version: str) -> Path:

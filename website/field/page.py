@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from website.field.model import (
     FieldFinding,
     FieldRelease,
+    FieldStep,
     Opinion,
     Origin,
     Provider,
@@ -79,7 +80,11 @@ def _select(release: FieldRelease, reviews: Sequence[Review]) -> FieldRelease:
         # A condition that a person added holds for this provider, whatever the rule says.
         return finding._replace(effect="breaks-when", when=review.when) if review.when else finding
 
-    arguable = [step for step in release.left if find(step.rule, step.action)]
+    def is_arguable(step: FieldStep) -> bool:
+        review = find(step.rule, step.action)
+        return review is not None and review.opinion is Opinion.ARGUABLE
+
+    arguable = [step for step in release.left if is_arguable(step)]
     return release._replace(
         steps=release.steps - len(arguable),
         left=tuple(step for step in release.left if step not in arguable),
