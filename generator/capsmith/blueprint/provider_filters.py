@@ -55,7 +55,7 @@ from capsmith.output.rbac import (
     list_viewer_permissions,
 )
 from capsmith.output.reference import find_missing_fields, list_field_rows, list_version_rows
-from capsmith.output.relations import list_relations
+from capsmith.output.relations import draw_relations, list_relations
 from capsmith.output.slices import list_standalone_resources
 from capsmith.output.topology import (
     build_topology,
@@ -235,7 +235,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "field_rows": list_field_rows,
     "missing_fields": find_missing_fields,
     "version_rows": list_version_rows,
-    # output/relations.py: references between kinds
+    # output/relations.py: references between kinds, and their picture
+    "diagram": draw_relations,
     "relations": list_relations,
     # provider/: names, versions and parts of a provider
     "author_classes": list_author_classes,

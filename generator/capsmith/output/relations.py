@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from capsmith.output.identities import CREDENTIALS, IDENTITY_REF
 from capsmith.provider.model import SECRET_REF, Provider, Resource, Role
-from capsmith.safetext import FieldPath, KindName
+from capsmith.safetext import FieldPath, KindName, SafeText
 
 _ADDRESSES: Final = "addressesFromPools"
 
@@ -41,6 +41,24 @@ def list_relations(provider: Provider) -> tuple[Relation, ...]:
             is_owner = known.is_owner or new.is_owner
             pairs[new[:2]] = Relation(new.source, new.target, fields, is_owner)
     return tuple(pairs.values())
+
+
+def draw_relations(provider: Provider) -> Iterator[SafeText]:
+    """Yield the lines of a Mermaid graph: the provider's kinds with their roles, API versions and
+    contracts, and all references from and to them.
+
+    A thick arrow leads to an object that the referring object owns.
+    """
+    yield SafeText("graph LR")
+    yield SafeText("  classDef own fill:#f6c177,stroke:#9a5b00,color:#1f1300")
+    for resource in provider.resources:
+        versions = (f"{each.name}: contract {each.contract.version}" for each in resource.versions)
+        label = "<br>".join((resource.kind, resource.role.value, *versions))
+        yield SafeText(f'  {resource.kind}["{label}"]:::own')
+    for relation in list_relations(provider):
+        arrow = "==>" if relation.is_owner else "-.->"
+        fields = f'|"{"<br>".join(relation.fields)}"|' if relation.fields else ""
+        yield SafeText(f"  {relation.source} {arrow}{fields} {relation.target}")
 
 
 def describe_kind(provider: Provider, resource: Resource) -> dict[str, Any]:

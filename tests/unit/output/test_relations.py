@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from capsmith.commands.load import load
-from capsmith.output.relations import Relation, describe_kind, format_kind, list_relations
+from capsmith.output.relations import (
+    Relation,
+    describe_kind,
+    draw_relations,
+    format_kind,
+    list_relations,
+)
 from capsmith.provider.model import Provider
 from tests.checkout import ROOT
 
@@ -87,3 +93,11 @@ def test_a_kind_is_described_in_lines() -> None:
         "    Machine: spec.infrastructureRef (its owner)",
         "    AcmeMachineTemplate: spec.template",
     ]
+
+
+def test_a_diagram_has_roles_versions_contracts_and_references() -> None:
+    lines = list(draw_relations(example("two-contracts")))
+    versions = "v1alpha1: contract v1beta1<br>v1beta1: contract v1beta2"
+    assert f'  HarbourMachine["HarbourMachine<br>InfraMachine<br>{versions}"]:::own' in lines
+    assert '  Machine ==>|"spec.infrastructureRef"| HarbourMachine' in lines
+    assert '  HarbourCluster -.->|"spec.identityRef"| HarbourIdentity' in lines
