@@ -8,6 +8,7 @@ import re
 from website.author_api import author_api_pages
 from website.commands import commands_page
 from website.compatibility import compatibility_page
+from website.examples import example_pages
 from website.field.page import field_page
 from website.findings import findings_page
 from website.provider_yaml import provider_yaml_page
@@ -22,6 +23,7 @@ def generated_pages() -> dict[str, str]:
         "reference/compatibility.md": compatibility_page(),
         "reference/field.md": field_page(),
         **author_api_pages(),
+        **example_pages(),
     }
 
 

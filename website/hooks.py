@@ -1,8 +1,9 @@
-"""Hooks of MkDocs: folders in the navigation, and links into the repository."""
+"""Hooks of MkDocs: folders in the navigation, links into the repository, and Mermaid."""
 
 from __future__ import annotations
 
 import logging
+import posixpath
 import re
 from typing import Any
 
@@ -18,6 +19,9 @@ _LOG = logging.getLogger("mkdocs.plugins.website")
 _LOADED = re.compile(
     r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//[^"]*"'
 )
+
+_MERMAID = "assets/mermaid.tiny.js"
+_DIAGRAM = 'class="mermaid"'
 
 PROJECT = "[](../CHANGELOG.md) [](../CONTRIBUTING.md) [](../SECURITY.md)"
 """Links to files of the repository that are in the navigation."""
@@ -49,6 +53,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     texts = [(page.src_uri, page.content_string) for page in files.documentation_pages()]
     for path, text in pages_for([*texts, ("index.md", PROJECT)]).items():
         files.append(File.generated(config, path, content=text))
+    mermaid = ROOT / "website" / "vendor" / posixpath.basename(_MERMAID)
+    files.append(File.generated(config, _MERMAID, abs_src_path=str(mermaid)))
     return files
 
 
@@ -66,7 +72,13 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> st
 
 
 def on_post_page(output: str, *, page: Page, **_: Any) -> str:
-    """Warn of what a browser would load from elsewhere; a warning fails the build."""
+    """Add Mermaid to a page with diagrams: the theme would load it from elsewhere.
+
+    Warn of what a browser would load from elsewhere; a warning fails the build.
+    """
+    if _DIAGRAM in output:
+        path = posixpath.relpath(_MERMAID, posixpath.dirname(page.file.dest_uri))
+        output = output.replace("</head>", f'<script src="{path}"></script></head>', 1)
     for element in _LOADED.findall(output):
         _LOG.warning("%s loads from another host: %s", page.file.src_uri, element)
     return output

@@ -12,6 +12,7 @@ import pytest
 from tests.website.pages import ROOT
 from website.author_api import SUPPORT, author_api_pages
 from website.author_modules import author_modules, link_names, shared_names
+from website.examples import example_pages
 from website.generated import generated_pages, link_titles
 
 PAGES = author_api_pages()
@@ -146,7 +147,7 @@ def test_the_introduction_links_each_name_to_its_entry() -> None:
 
 def test_the_overview_links_the_generated_pages() -> None:
     text = link_titles((ROOT / "docs" / "reference" / "README.md").read_text(encoding="utf-8"))
-    modules = {path for path in PAGES if not path.endswith("/README.md")}
+    parts = {path for path in (*PAGES, *example_pages()) if not path.endswith("/README.md")}
 
-    for path in generated_pages().keys() - modules:
+    for path in generated_pages().keys() - parts:
         assert f"]({path.removeprefix('reference/')})" in text
