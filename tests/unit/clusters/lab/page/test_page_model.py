@@ -115,6 +115,18 @@ def test_a_group_is_shown_for_what_its_members_children_wait_for() -> None:
     assert len([line for line in opened if " AcmeMachine/m-" in line]) == 6
 
 
+def test_a_group_stays_open_while_objects_below_its_members_appear() -> None:
+    machines = [make_machine(f"m-{number}") for number in range(6)]
+    store = store_of(*make_cluster(), *(machine for machine, _ in machines))
+    (group,) = (row for row in build_tree(store, TreeQuery()) if row.count)
+    store = store_of(*make_cluster(), *(obj for pair in machines for obj in pair))
+    rows = build_tree(store, TreeQuery(open=frozenset({group.id})))
+    assert [row.is_open for row in rows if row.count] == [True]
+    store.set_servers(())
+    rows = build_tree(store, TreeQuery(open=frozenset({group.id})))
+    assert [row.is_open for row in rows if row.count] == [True]
+
+
 def test_two_machines_with_one_provider_id_have_a_row_each() -> None:
     one, two = make_machine("one"), make_machine("two")
     two[1]["spec"]["providerID"] = "acme://one"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from capsmith.clusters.conditions import JSON, get_mapping
@@ -135,13 +134,12 @@ class TreeBuilder:
         """Return the rows of a node and all below it that the query selects."""
         key = node.found.key if node.found else None
         children = sorted(self._children.get(key, []), key=_order) if key is not None else []
-        below = [
-            row for group in self._group(children) for row in self._show(group, key, depth + 1)
-        ]
+        groups = self._identify(self._group(children), key)
+        below = [row for id_, group in groups for row in self._show(group, id_, depth + 1)]
         row = self._row(node, depth)
         return [row, *below] if below or self._is_selected(row) else []
 
-    def _show(self, group: list[_Node], parent: ObjectKey | None, depth: int) -> list[TreeRow]:
+    def _show(self, group: list[_Node], group_id: str, depth: int) -> list[TreeRow]:
         """Return the rows of siblings that look the same, below their parent."""
         if len(group) < _GROUPED or self._query.search:
             return [row for node in group for row in self._rows(node, depth)]
@@ -149,7 +147,6 @@ class TreeBuilder:
         if not self._rows(group[0], depth):
             return []
         first = self._row(group[0], depth)
-        group_id = f"group:{parent.id if parent else ''}:{self._digest(group[0])}"
         is_open = group_id in self._query.open
         title = f"{len(group)} {first.kind}s"
         call, call_begin = self._describe_calls(group)
@@ -166,6 +163,22 @@ class TreeBuilder:
             groups.setdefault(self._signature(node), []).append(node)
         return list(groups.values())
 
+    def _identify(
+        self, groups: list[list[_Node]], parent: ObjectKey | None
+    ) -> Iterator[tuple[str, list[_Node]]]:
+        """Yield groups of siblings with their ids.
+
+        An id depends on kind and state only: a group stays open while objects below its members
+        come and go, and while reasons change.
+        """
+        numbers: dict[str, int] = defaultdict(int)
+        for group in groups:
+            found = group[0].found
+            about = (found.key.kind, found.summary.state, found.summary.is_paused) if found else ()
+            group_id = f"group:{parent.id if parent else ''}:{':'.join(map(str, about))}"
+            numbers[group_id] += 1
+            yield f"{group_id}:{numbers[group_id]}", group
+
     def _signature(self, node: _Node) -> object:
         if node.found is None:
             return node.server.id if node.server else None
@@ -174,10 +187,6 @@ class TreeBuilder:
         below = tuple(sorted(repr(self._signature_of_child(each)) for each in children))
         method = self._find_call(node)[0].rpartition(" ")[2]
         return node.found.key.kind, shown, node.role, node.is_lost, method, below
-
-    def _digest(self, node: _Node) -> str:
-        """Return a digest of everything that distinguishes a node from other groups' members."""
-        return hashlib.sha256(repr(self._signature(node)).encode()).hexdigest()[:16]
 
     def _signature_of_child(self, node: _Node) -> object:
         # A server's id is unique, so it must not distinguish Machines.
