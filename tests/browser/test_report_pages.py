@@ -112,6 +112,19 @@ def test_a_printed_report_has_all_findings_and_no_controls(window: Window, tmp_p
         window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
+def test_what_is_folded_is_printed(window: Window, tmp_path: Path) -> None:
+    window.open(write(tmp_path, html.render(make("harmless"))))
+    window.press(window.find("#fold"), ENTER)
+    parts = "return [...document.querySelectorAll('details dl, details li')].map("
+    parts += "e => e.checkVisibility({contentVisibilityAuto: true}))"
+    assert not any(window.run(parts))
+    window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert all(window.run(parts))
+    finally:
+        window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_a_finding_that_the_filter_hides_is_shown_again(window: Window, tmp_path: Path) -> None:
     window.open(write(tmp_path, html.render(make_several())))
     window.press(window.find("#filter"), "alone")
