@@ -20,6 +20,10 @@ IDENTITY = {
     "GIT_CONFIG_NOSYSTEM": "1",
 }
 MODEL = "src/cluster_api_provider_acme/_generated/api/acme_machine.py"
+RECORD = "vendor/capsmith_runtime.json"
+MARKERS = ("<" * 7, "=" * 7, ">" * 7)
+POOLS = "ipam:\n  AcmePool: {implements: IPPool}\n"
+EXTENSION = "runtimeExtension: {hooks: [DiscoverVariables]}\n"
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -233,6 +237,42 @@ def test_branches_that_both_ran_update_are_merged(committed: Provider, side: str
     text = committed.path("pyproject.toml").read_text()
     assert "requests" in text
     assert text.endswith("[tool.mine]\n")
+
+
+@pytest.mark.parametrize("side", [None, "--theirs"])
+def test_branches_that_both_changed_the_runtime_are_merged(
+    committed: Provider, side: str | None
+) -> None:
+    """The record of the copy conflicts as the lock does, and its hint is the way out."""
+    folder, copy = committed.folder, "vendor/capsmith_runtime"
+    git(folder, "branch", "other")
+    committed.append("provider.yaml", POOLS)
+    assert committed.update().code == 0
+    commit(folder)
+    git(folder, "checkout", "--quiet", "other")
+    committed.append("provider.yaml", EXTENSION)
+    assert committed.update("--allow-dirty").code == 0
+    commit(folder)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(folder, "merge", "--quiet", "-")
+    text = committed.path("provider.yaml").read_text()
+    committed.path("provider.yaml").write_text(
+        "".join(line for line in text.splitlines(keepends=True) if line[:7] not in MARKERS)
+    )
+    git(folder, "checkout", "--ours", "--", "pyproject.toml", ".gitattributes")
+    if side is not None:
+        git(folder, "checkout", side, "--", RECORD)
+    git(folder, "checkout", "HEAD", "--", ".capsmith")
+
+    said = committed.update("--allow-dirty")
+
+    (finding,) = said.report["findings"]
+    assert (said.code, finding["id"]) == (2, "runtime-record-altered")
+    assert f"move {copy} and {RECORD} out of the repository" in finding["hint"]
+    shutil.move(committed.path(copy), folder.parent / "copy")
+    committed.path(RECORD).unlink()
+    assert committed.update("--allow-dirty", "--force").code == 0
+    assert committed.update("--check").code == 0
 
 
 def test_a_git_that_does_not_tell_is_named(committed: Provider) -> None:

@@ -145,7 +145,9 @@ class Lock(NamedTuple):
                 "runtime-record-altered",
                 "the record of the vendored runtime is missing or was changed",
                 file=file,
-                hint="Restore the file from version control.",
+                hint="Restore the file from version control.  After a merge of branches, or "
+                f"without version control: move {FOLDER} and {RECORD} out of the repository, and "
+                "run this again: capsmith writes both.",
             )
         vendored = {
             path: LockedFile(Owner.GENERATED, value, self.runtime.mine)
