@@ -64,6 +64,17 @@ def is_text_of(content: bytes, expected: str) -> bool:
     return b"\r\n" in content and digest(content.replace(b"\r\n", b"\n")) == expected
 
 
+def restore_line_ends(content: bytes, expected: str) -> bytes | None:
+    r"""Return ``content`` with the line endings that give it the digest ``expected``.
+
+    git may have converted all of them to ``\n`` or to ``\r\n``.  Return None if no line endings
+    give that digest.
+    """
+    plain = content.replace(b"\r\n", b"\n")
+    forms = (content, plain, plain.replace(b"\n", b"\r\n"))
+    return next((form for form in forms if digest(form) == expected), None)
+
+
 def digest_texts(texts: Mapping[str, str]) -> str:
     """Return one digest for several files, given as text by path. Their order does not matter."""
     return digest(json.dumps(sorted(texts.items())))

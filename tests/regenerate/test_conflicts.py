@@ -8,6 +8,7 @@ import pytest
 
 from capsmith import __version__
 from tests.regenerate.conftest import Change, Provider, run
+from tests.regenerate.test_git import commit, git
 
 MINE = 'description = "Mine"'
 SHARED = "pyproject.toml"
@@ -197,3 +198,42 @@ def test_generate_merges_as_update_does(conflicting: Provider) -> None:
     resolve(conflicting)
     assert conflicting.update("--continue").code == 0
     assert run("generate", str(conflicting.path("provider.yaml"))).code == 0
+
+
+@pytest.mark.parametrize("option", ["--continue", "--abort"])
+@pytest.mark.parametrize(("attributes", "end"), [("eol=crlf", b"\r\n"), ("eol=lf", b"\n")])
+def test_an_unfinished_update_survives_other_line_ends(
+    conflicting: Provider, option: str, attributes: str, end: bytes
+) -> None:
+    """git stash --include-untracked converts the records, too."""
+    other = b"\r\n" if end == b"\n" else b"\n"
+    change_line_ends(conflicting, other)
+    git(conflicting.folder, "init", "--quiet")
+    conflicting.path(".git/info/attributes").write_text(f"* text {attributes}\n")
+    commit(conflicting.folder)
+    former = {path: (unix(text), mode) for path, (text, mode) in conflicting.tree().items()}
+    conflicting.update("--allow-dirty")
+    git(conflicting.folder, "stash", "--include-untracked")
+    git(conflicting.folder, "stash", "pop")
+    assert conflicting.path(SHARED).read_bytes().count(end) > 1
+    assert conflicting.update("--continue").ids == {"update-conflict"}
+    if option == "--continue":
+        resolve(conflicting)
+
+    said = conflicting.update(option)
+
+    assert said.code == 0, said.text
+    found = {path: (unix(text), mode) for path, (text, mode) in conflicting.tree().items()}
+    if option == "--abort":
+        assert found == former
+    else:
+        assert conflicting.update("--check").code == 0
+
+
+def change_line_ends(provider: Provider, end: bytes) -> None:
+    for path, (content, _) in provider.tree().items():
+        provider.path(path).write_bytes(unix(content).replace(b"\n", end))
+
+
+def unix(content: bytes) -> bytes:
+    return content.replace(b"\r\n", b"\n")

@@ -20,8 +20,9 @@ from capsmith.merging.lock import BASE_FOLDER
 from capsmith.merging.shared_file import find_conflict_markers
 from capsmith.merging.unfinished import STATE_PATH, Touched, Unfinished, locate_kept_text
 from capsmith.report import FileOutcome, Outcome, Report
-from capsmith.tree import digest
+from capsmith.tree import digest, restore_line_ends
 from capsmith.workspace.repository import Change, Repository
+
 
 
 def apply_plan(repository: Repository, plan: Plan) -> None:
@@ -95,7 +96,8 @@ def abort(repository: Repository, *, force: bool = False) -> Report:
         path
         for path, file in unfinished.touched.items()
         if path not in unfinished.conflicts
-        and _state(present.get(path)) not in (file.before, file.after)
+        and not _has_state(present.get(path), file.before)
+        and not _has_state(present.get(path), file.after)
     ]
     if edited and not force:
         return Report(tuple(_edited(path) for path in edited), _outcomes(edited, Outcome.REFUSED))
@@ -105,7 +107,7 @@ def abort(repository: Repository, *, force: bool = False) -> Report:
             change.remove(path)
         # Files that are already in their former state, by an edit or through git, are not written
         # again.
-        elif file.before and _state(present.get(path)) != file.before:
+        elif file.before and not _has_state(present.get(path), file.before):
             change.write(path, _kept(repository, file.before), mode=file.mode)
     restored = _outcomes(change.writes, Outcome.UPDATED) + _outcomes(
         change.removals, Outcome.REMOVED
@@ -169,15 +171,17 @@ def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[
 
 def _kept(repository: Repository, kept: str) -> bytes:
     content = repository.read_bytes(locate_kept_text(kept))
-    # Contents are stored under their digests, so a damaged or exchanged one is detected.
-    if content is None or digest(content) != kept:
+    # Contents are stored under their digests, so a damaged or exchanged one is detected.  git
+    # stash may have converted the line endings.
+    found = restore_line_ends(content, kept) if content is not None else None
+    if found is None:
         raise UnreadableInput(
             "unfinished-damaged",
             "this file is required to finish the update, but it is missing or was changed",
             file=locate_kept_text(kept),
             hint="Restore the whole folder from version control, and run the update again.",
         )
-    return content
+    return found
 
 
 def _concluded(repository: Repository, done: bool, option: str, message: str) -> Report:
@@ -205,6 +209,13 @@ def _edited(path: str) -> Finding:
 
 def _outcomes(paths: Iterable[str], outcome: Outcome) -> tuple[FileOutcome, ...]:
     return tuple(FileOutcome(path, outcome) for path in sorted(paths))
+
+
+def _has_state(content: bytes | None, state: str) -> bool:
+    """Return whether a file has the state that :func:`_state` returned, whatever its line ends."""
+    if content is None or not state:
+        return _state(content) == state
+    return restore_line_ends(content, state) is not None
 
 
 def _state(content: bytes | None) -> str:
