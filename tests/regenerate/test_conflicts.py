@@ -200,6 +200,54 @@ def test_generate_merges_as_update_does(conflicting: Provider) -> None:
     assert run("generate", str(conflicting.path("provider.yaml"))).code == 0
 
 
+@pytest.mark.parametrize("way", [("stash",), ("checkout", "--", "."), ("reset", "--hard")])
+def test_an_update_that_git_undid_is_not_finished(
+    conflicting: Provider, way: tuple[str, ...]
+) -> None:
+    """Otherwise the records would describe files that are no longer there."""
+    git(conflicting.folder, "init", "--quiet")
+    commit(conflicting.folder)
+    conflicting.update()
+    git(conflicting.folder, *way)
+    before = conflicting.tree()
+
+    said = conflicting.update("--continue")
+
+    assert (said.code, said.ids) == (1, {"update-undone"})
+    (finding,) = said.report["findings"]
+    assert "README.md, config/" in finding["message"]
+    assert " more" in finding["message"]
+    assert conflicting.tree() == before
+    assert conflicting.update("--abort").code == 0
+    assert conflicting.update().files("conflicted") == {SHARED}
+
+
+def test_an_update_goes_on_after_git_brought_it_back(conflicting: Provider) -> None:
+    git(conflicting.folder, "init", "--quiet")
+    commit(conflicting.folder)
+    conflicting.update()
+    git(conflicting.folder, "stash", "--include-untracked")
+    assert conflicting.update("--continue").ids == {"nothing-to-continue"}
+    git(conflicting.folder, "stash", "pop")
+    resolve(conflicting)
+    assert conflicting.update("--continue").code == 0
+    assert conflicting.update("--check").code == 0
+
+
+def test_a_file_that_was_restored_on_purpose_is_kept_by_force(conflicting: Provider) -> None:
+    git(conflicting.folder, "init", "--quiet")
+    commit(conflicting.folder)
+    conflicting.update()
+    git(conflicting.folder, "checkout", "--", MODEL)
+    resolve(conflicting)
+
+    said = conflicting.update("--continue")
+
+    assert said.ids == {"update-undone"}
+    assert conflicting.update("--continue", "--force").code == 0
+    assert conflicting.update("--allow-dirty").ids == {"output-edited"}
+
+
 @pytest.mark.parametrize("option", ["--continue", "--abort"])
 @pytest.mark.parametrize(("attributes", "end"), [("eol=crlf", b"\r\n"), ("eol=lf", b"\n")])
 def test_an_unfinished_update_survives_other_line_ends(

@@ -151,7 +151,7 @@ def _update(folder: Path, mode: UpdateMode, arguments: UpdateArguments) -> tuple
         case UpdateMode.CHECK:
             return update.check(folder, options), _UP_TO_DATE
         case UpdateMode.RESUME:
-            return update.resume(folder), _UP_TO_DATE
+            return update.resume(folder, force=options.force), _UP_TO_DATE
         case UpdateMode.ABORT:
             report = update.abort(folder, force=options.force)
             return report, "is as it was before the update."

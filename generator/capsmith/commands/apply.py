@@ -23,6 +23,7 @@ from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.tree import digest, restore_line_ends
 from capsmith.workspace.repository import Change, Repository
 
+_MOST_NAMED = 8
 
 
 def apply_plan(repository: Repository, plan: Plan) -> None:
@@ -43,11 +44,11 @@ def apply_plan(repository: Repository, plan: Plan) -> None:
     repository.apply(change)
 
 
-def conclude(repository: Repository) -> Report:
+def conclude(repository: Repository, *, force: bool = False) -> Report:
     """Finish an update whose conflicts the author has resolved, or report any that remain.
 
-    Raises Refused if no update is unfinished, and UnreadableInput for records that capsmith did not
-    write.
+    Raises Refused if no update is unfinished, or if other files have their former content again,
+    unless ``force`` is set.  Raises UnreadableInput for records that capsmith did not write.
     """
     # Read first, because completing removes the record.  An interrupted --abort can only be
     # completed as an abort, and a --continue after it must not claim that the update is finished.
@@ -59,6 +60,8 @@ def conclude(repository: Repository) -> Report:
     unfinished = _unfinished(repository)
     if unfinished is None:
         return _concluded(repository, completed, "continue", "the interrupted update is complete")
+    if not force:
+        _refuse_undone(repository, unfinished)
     found = [f for path in unfinished.conflicts for f in _markers(repository, unfinished, path)]
     if found:
         return Report(tuple(found), _outcomes(unfinished.conflicts, Outcome.CONFLICTED))
@@ -148,6 +151,32 @@ def _remove_notes(repository: Repository, change: Change, unfinished: Unfinished
     for kept in unfinished.kept:
         if repository.read_bytes(locate_kept_text(kept)) is not None:
             change.remove(locate_kept_text(kept))
+
+
+def _refuse_undone(repository: Repository, unfinished: Unfinished) -> None:
+    """Raise Refused if files that the update changed have their former content again.
+
+    ``git stash`` and ``git checkout`` do that.  The new lock would describe files that do not
+    exist, and all changes of shared files would count as rejected by the author.
+    """
+    changed = {path for path, file in unfinished.touched.items() if file.before}
+    present = repository.read_existing(changed - {*unfinished.conflicts})
+    undone = [
+        path
+        for path, content in present.items()
+        if _has_state(content, unfinished.touched[path].before)
+    ]
+    if not undone:
+        return
+    rest = f" and {len(undone) - _MOST_NAMED} more" if len(undone) > _MOST_NAMED else ""
+    raise Refused(
+        "update-undone",
+        "files that the update changed have their former content again: "
+        f"{', '.join(undone[:_MOST_NAMED])}{rest}",
+        file=str(repository.folder),
+        hint="Bring the update back, for example with git stash pop.  Or run capsmith update "
+        "--abort, and update again.  To keep the files as they are, add --force.",
+    )
 
 
 def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[Finding]:

@@ -82,14 +82,11 @@ def check(folder: Path, options: UpdateOptions) -> Report:
     return plan.report.with_findings((behind,))
 
 
-def resume(folder: Path) -> Report:
-    """Finish an update that was interrupted, or whose conflicts the author has resolved.
-
-    Raises the same errors as :func:`capsmith.commands.apply.conclude`.
-    """
+def resume(folder: Path, *, force: bool = False) -> Report:
+    """Finish an unfinished or interrupted update, as :func:`apply.conclude` does."""
     repository = Repository(folder)
     with repository.hold():
-        return apply.conclude(repository)
+        return apply.conclude(repository, force=force)
 
 
 def abort(folder: Path, *, force: bool = False) -> Report:
