@@ -35,6 +35,12 @@ def replace_unprintable(text: str, replacement: str) -> str:
     return _CHARACTER.sub(lambda _: replacement, text)
 
 
+def escape_toml(text: str) -> str:
+    """Return ``text`` with each unprintable character as an escape sequence of TOML."""
+    # Unlike Python, TOML has no escapes such as \xad.
+    return _CHARACTER.sub(lambda found: _unicode_escape(ord(found[0])), text)
+
+
 def find_unprintable(text: str) -> str:
     """Return the first unprintable character in ``text``; empty if there is none."""
     found = _CHARACTER.search(text)
@@ -55,4 +61,8 @@ def _escape(found: re.Match[str]) -> str:
         return _SHORT[character]
     if code < 0x100:
         return f"\\x{code:02x}"
+    return _unicode_escape(code)
+
+
+def _unicode_escape(code: int) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

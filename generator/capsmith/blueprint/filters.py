@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from capsmith.printable import quote_python, replace_unprintable
+from capsmith.printable import escape_toml, quote_python, replace_unprintable
 from capsmith.safetext import SafeText
 
 
@@ -109,9 +109,9 @@ def _plain(value: Any) -> Any:
 def toml_literal(value: str | int | bool | Iterable[str]) -> SafeText:
     """Return a string, number, boolean or list of strings as a TOML value."""
     if isinstance(value, str):
-        # JSON and TOML have the same escapes, except for surrogate pairs (hence no ASCII) and DEL
-        # (which must be escaped).
-        return SafeText(json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f"))
+        # JSON and TOML have the same escapes, except for surrogate pairs (hence no ASCII).  TOML
+        # requires one for DEL, and characters that an editor hides or reorders need one to be seen.
+        return SafeText(escape_toml(json.dumps(str(value), ensure_ascii=False)))
     if isinstance(value, bool | int):
         return SafeText(json.dumps(value))
     return SafeText("[" + ", ".join(toml_literal(item) for item in value) + "]")

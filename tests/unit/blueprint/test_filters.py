@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsmith.blueprint import filters
+from capsmith.printable import find_unprintable
 
 TEXT = st.text(max_size=60)
 PLAIN = st.recursive(
@@ -55,7 +56,24 @@ def test_json_literal_round_trips_and_is_yaml_too(value: object) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_toml_literal_round_trips(value: str) -> None:
-    assert tomllib.loads(f"key = {filters.toml_literal(value)}")["key"] == value
+    literal = filters.toml_literal(value)
+    assert tomllib.loads(f"key = {literal}")["key"] == value
+    assert not find_unprintable(literal)
+
+
+@pytest.mark.parametrize(
+    ("character", "escape"),
+    [
+        ("\u202e", "\\u202e"),  # reverses the text after it in an editor
+        ("\u200b", "\\u200b"),  # has no width
+        ("\ufeff", "\\ufeff"),
+        ("\x85", "\\u0085"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\uffff", "\\uffff"),
+    ],
+)
+def test_toml_literal_shows_what_an_editor_hides(character: str, escape: str) -> None:
+    assert filters.toml_literal(f"a{character}b") == f'"a{escape}b"'
 
 
 @given(TEXT | st.text("\"'\\\\ a-", max_size=200))
