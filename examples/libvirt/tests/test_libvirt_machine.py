@@ -248,6 +248,17 @@ def test_the_address_of_the_api_server_is_not_one_of_a_machine(
     assert [each.address for each in state.addresses[1:]] == ["10.130.0.10"]
 
 
+def test_a_machine_does_not_wait_for_addresses_that_no_host_sees(
+    two_hosts: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libvirt.virDomain, "interfaceAddresses", lambda *_: {})
+
+    state = _reconcile(_machine(two_hosts))
+
+    assert state.ready
+    assert [each.type for each in state.addresses] == ["Hostname"]
+
+
 def test_other_bootstrap_data_are_a_terminal_error(
     hosts: Infrastructure, view: InfraClusterView, monkeypatch: pytest.MonkeyPatch
 ) -> None:

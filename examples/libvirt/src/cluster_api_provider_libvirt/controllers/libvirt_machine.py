@@ -214,7 +214,9 @@ def _state(
     )
     is_running = state == "running"
     addresses = _addresses(machine, domain) if is_running else []
-    if not addresses and not machine.is_provisioned:
+    # A host may never see the addresses on a network that is not its own.
+    is_complete = bool(addresses) or (is_running and not _has_leases(machine))
+    if not is_complete and not machine.is_provisioned:
         return Waiting(
             "WaitingForAddress", requeue_after=POLL_SECONDS, status=status, provider_id=id
         )
@@ -230,11 +232,15 @@ def _state(
 
 
 def _addresses(machine: Scope, domain: libvirt.virDomain) -> list[Address]:
-    cluster = machine.require_infra_cluster()
-    spec, endpoint = cluster.spec(LibvirtClusterSpec), cluster.control_plane_endpoint
-    found = addresses_of(domain, has_leases=spec.network is None)
+    endpoint = machine.require_infra_cluster().control_plane_endpoint
+    found = addresses_of(domain, has_leases=_has_leases(machine))
     # On a network without leases, the machine that has the API server's address uses it too.
     return [each for each in found if endpoint is None or each.address != endpoint.host]
+
+
+def _has_leases(machine: Scope) -> bool:
+    """Return whether the cluster has a network of its own, whose addresses libvirt gives."""
+    return machine.require_infra_cluster().spec(LibvirtClusterSpec).network is None
 
 
 def _console(machine: Scope) -> str:
