@@ -241,6 +241,21 @@ def test_the_file_of_a_kind_called_components_is_a_source(tmp_path: Path) -> Non
     assert "CC-20" not in [each["id"] for each in violations(str(tmp_path), "--advice")]
 
 
+def test_a_cluster_template_without_components_is_no_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cluster-template-disable-components.yaml` is a flavor: the sources are judged."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "machines.yaml").write_text(yaml.safe_dump(crd("CoralMachine")))
+    sample = {"apiVersion": f"{GROUP}/v9", "kind": "CoralMachine", "metadata": {"name": "sample"}}
+    for name in ("cluster-template-disable-components", "clusterclass-two-components-coral"):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(sample))
+    found = [(each["id"], Path(each["file"]).name) for each in violations(str(tmp_path))]
+    assert ("GEN-01", "machines.yaml") in found
+    assert ("CC-80", "cluster-template-disable-components.yaml") in found
+    assert "CC-20" not in dict(found)
+
+
 def test_kustomizations_beside_the_release_may_need_kustomize(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,13 @@ from capsmith.judge.release.kustomized import (
 )
 from capsmith.judge.release.live import Answers, Questions, judge_live, prepare_questions
 from capsmith.judge.release.model import Ignored, Verdict, VerifyOptions
-from capsmith.judge.release.release import ReleaseFiles, SourceFile, is_release_asset, read_release
+from capsmith.judge.release.release import (
+    ReleaseFiles,
+    SourceFile,
+    is_components_file,
+    is_release_asset,
+    read_release,
+)
 from capsmith.judge.release.settings import (
     find_ended_contract,
     parse_baseline,
@@ -224,7 +230,7 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:
         notes.append(_note(folder, count, "folders called templates of Helm charts"))
         kept = plain
     assets = [path for path in kept if is_release_asset(str(path))]
-    components = [path for path in assets if "components" in path.name]
+    components = [path for path in assets if is_components_file(str(path))]
     if not components:
         return kept, notes
     sources = set(kept) - set(assets)

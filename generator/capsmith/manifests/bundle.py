@@ -43,6 +43,11 @@ def classify_manifest(manifest: Manifest) -> Artefact:
     """
     name = manifest.base_name
     # Names come first, because the kinds of objects do not distinguish templates from components.
+    # Templates come before components: a flavor may be called `disable-components`.
+    if name.startswith("cluster-template"):
+        return Artefact.CLUSTER_TEMPLATE
+    if name.startswith("clusterclass-"):
+        return Artefact.CLUSTER_CLASS
     is_components = name.endswith("components.yaml") or "-components-" in name
     # A kind may be called Components: controller-gen names the file of its CRD group_plural.yaml.
     if is_components and not _CRD_FILE.fullmatch(name):
@@ -51,10 +56,6 @@ def classify_manifest(manifest: Manifest) -> Artefact:
         manifest.kind == "Metadata" and manifest.api_group == "clusterctl.cluster.x-k8s.io"
     ):
         return Artefact.METADATA
-    if name.startswith("cluster-template"):
-        return Artefact.CLUSTER_TEMPLATE
-    if name.startswith("clusterclass-"):
-        return Artefact.CLUSTER_CLASS
     folders = PurePosixPath(manifest.file.replace("\\", "/")).parts[:-1]
     aside = (
         _ASIDE.intersection(folders)
