@@ -39,7 +39,7 @@ from capsmith.judge.release.settings import (
 from capsmith.judge.release.targets import Core, list_targets
 from capsmith.judge.release.verdict import verify, verify_migration, verify_upgrade
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, Kustomizations
-from capsmith.manifests.parse import Manifest, parse_manifests
+from capsmith.manifests.parse import Manifest
 from capsmith.workspace.files import replace_file
 from capsmith.workspace.hold import convert_disk_errors
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
@@ -153,15 +153,20 @@ def _release(paths: Sequence[Path]) -> ReleaseFiles:
     """Return the release in ``paths``, with the kustomizations of source trees built."""
     files, left_out = _files(paths)
     release = read_release(files)
-    release.manifests, not_released = _build(files, release.manifests)
+    release.manifests, not_released = _build(files, release)
     release.left_out = (*left_out, *not_released)
     return release
 
 
-def _build(files: Sequence[SourceFile], manifests: Sequence[Manifest]) -> BuiltTree:
-    """Return the manifests with their kustomizations applied, by kustomize if it is installed."""
+def _build(files: Sequence[SourceFile], release: ReleaseFiles) -> BuiltTree:
+    """Return the release's manifests with their kustomizations applied.
+
+    kustomize applies them if it is installed.  Files outside of ``files`` that it reads are added
+    to the texts of the release.
+    """
+    manifests = release.manifests
     if not Kustomizations(manifests).all:
-        return BuiltTree(tuple(manifests))
+        return BuiltTree(manifests)
     command = find_kustomize()
     if command is None:
         return build_without_kustomize(manifests)
@@ -177,7 +182,7 @@ def _build(files: Sequence[SourceFile], manifests: Sequence[Manifest]) -> BuiltT
         return names.get(file) or os.path.relpath(file)
 
     def read(name: str) -> tuple[Manifest, ...]:
-        return parse_manifests(_read(Path(name)), name)[0] if Path(name).is_file() else ()
+        return release.add(SourceFile(name, _read(Path(name)))) if Path(name).is_file() else ()
 
     return build_with_kustomize(run, read, manifests)
 

@@ -169,6 +169,11 @@ class ReleaseFiles:
                 line, column = mark.line + manifest.line, mark.column + 1
         return Location(manifest.file, *text.position(line, column))
 
+    def add(self, file: SourceFile) -> tuple[Manifest, ...]:
+        """Return the objects in a further file, and keep its text to locate them."""
+        found, _, self.texts[file.name] = _read(file)
+        return found
+
     def _node(self, manifest: Manifest, text: Substituted) -> yaml.Node | None:
         """Return a document's YAML nodes, composed when the file's first violation is located."""
         key = (manifest.file, manifest.line)
