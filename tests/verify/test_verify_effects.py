@@ -66,6 +66,25 @@ def test_core_reads_a_list_of_any_list_type(tmp_path: Path) -> None:
     assert set(classes(tmp_path, "IC-08").values()) == {"breaks"}
 
 
+def test_addresses_need_their_keys_in_objects_only(tmp_path: Path) -> None:
+    """A manager may always write keys that the CRD does not require, but none that it prunes."""
+    machine = crd("AcmeMachine", labels={V1BETA2: "v1"})
+    text = {"type": "string"}
+    item: Fields = {"type": "object", "properties": {"type": text, "address": text}}
+    status_of(machine)["addresses"] = {"type": "array", "items": item}
+    write(tmp_path, machine)
+    optional = "AcmeMachine v1: status.addresses: items do not require address, type"
+    assert classes(tmp_path, "IM-08") == {optional: "breaks-when"}
+    del item["properties"]["type"]
+    write(tmp_path, machine)
+    undeclared = "AcmeMachine v1: status.addresses: items do not declare type"
+    optional = "AcmeMachine v1: status.addresses: items do not require address"
+    assert classes(tmp_path, "IM-08") == {undeclared: "breaks", optional: "breaks-when"}
+    item["x-kubernetes-preserve-unknown-fields"] = True
+    write(tmp_path, machine)
+    assert set(classes(tmp_path, "IM-08").values()) == {"breaks-when"}
+
+
 def test_the_scale_subresource_is_for_clients(tmp_path: Path) -> None:
     integer = {"type": "integer"}
     control_plane = crd(

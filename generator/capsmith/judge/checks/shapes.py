@@ -320,6 +320,9 @@ class Keys:
     """Keys that the schema must require in each item."""
     foreign: tuple[str, ...] = ()
     """Keys that identify items in the format of another contract version."""
+    matters: str = ""
+    """Condition under which a declared key that is not required has the rule's effect; empty if it
+    always has."""
 
 
 @check("schema-items", Keys)
@@ -338,21 +341,28 @@ def check_schema_items(context: Context, params: Keys) -> Iterator[Violation]:
             )
             continue
         item = find_field(version.schema, f"{params.path}[]") or {}
-        missing = [key for key in params.required if key not in list_of(item, "required")]
-        if missing:
+        for complaint, when in _complain_of_items(item, params):
             yield Violation(
                 crd.manifest,
-                f"{where}: items do not require {', '.join(missing)}",
+                f"{where}: items {complaint}",
                 path=crd.schema_path(version.name, f"{params.path}[]"),
+                when=when,
             )
-        properties = mapping_of(item, "properties")
-        foreign = [key for key in params.foreign if key in properties]
-        if foreign:
-            yield Violation(
-                crd.manifest,
-                f"{where}: items have {', '.join(foreign)}, as in another contract",
-                path=crd.schema_path(version.name, f"{params.path}[]"),
-            )
+
+
+def _complain_of_items(item: Mapping[str, Any], params: Keys) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the schema of a list's items, and when that matters."""
+    properties = mapping_of(item, "properties")
+    missing = [key for key in params.required if key not in list_of(item, "required")]
+    undeclared = [key for key in missing if key not in properties and item.get(OPEN) is not True]
+    optional = [key for key in missing if key not in undeclared]
+    if undeclared:
+        yield f"do not declare {', '.join(undeclared)}", ""
+    if optional:
+        yield f"do not require {', '.join(optional)}", params.matters
+    foreign = [key for key in params.foreign if key in properties]
+    if foreign:
+        yield f"have {', '.join(foreign)}, as in another contract", ""
 
 
 @check("schema-list-types")
