@@ -73,6 +73,28 @@ def test_a_helper_has_no_role(tmp_path: Path) -> None:
     assert {"IM-03", "IM-12"} <= ids(path, tmp_path, "--role", "PooledRemoteMachine=inframachine")
 
 
+def test_machines_of_the_cloud_beside_inframachines_have_no_role(tmp_path: Path) -> None:
+    """Core refers to the kind with a template; the other one has a status, but no provider ID."""
+    server = crd("AcmeVirtualMachine", labels={V1BETA2: "v1"})
+    properties = server["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    properties["spec"] = {"type": "object"}
+    properties["status"]["properties"] = {"ready": {"type": "boolean"}}
+    machine, template = crd("AcmeMachine", {V1BETA2: "v1"}), crd("AcmeMachineTemplate")
+    rules = {"IM-01", "IM-03", "IM-12"}
+    assert not rules & ids(write(tmp_path, server, machine, template), tmp_path)
+    assert rules <= ids(write(tmp_path, server), tmp_path)
+    properties["spec"]["properties"] = {"providerID": {"type": "string"}}
+    assert "IM-03" in ids(write(tmp_path, server, machine, template), tmp_path)
+
+
+def test_machines_of_a_pool_keep_their_role(tmp_path: Path) -> None:
+    member = crd("AcmeMachinePoolMachine", labels={V1BETA2: "v1"})
+    del member["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    others = (crd("AcmeMachinePool"), crd("AcmeMachine"), crd("AcmeMachineTemplate"))
+    found = violations(str(write(tmp_path, member, *others)), "--select", "IM-01")
+    assert "AcmeMachinePoolMachine" in " ".join(each["message"] for each in found)
+
+
 def test_a_role_that_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, crd("CoralMachine", labels={V1BETA2: "v1"}))
     assert "IM-12" in ids(path, tmp_path)

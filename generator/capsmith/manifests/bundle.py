@@ -266,9 +266,10 @@ def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
     """Return each CRD's role, by CRD name.
 
     ``given`` holds roles set by the user, by kind or CRD name.  A kind whose name suggests a role
-    but that has neither a template nor any of that role's fields is a helper (role "none").
+    but that has neither a template nor any of that role's fields is a helper (role "none"), and so
+    are machines without a provider ID beside the kind that has a template.
     """
-    kinds = {(crd.group, crd.kind) for crd in bundle.crds}
+    kinds = {(crd.group, crd.kind): crd.role for crd in bundle.crds}
     roles = {}
     for crd in bundle.crds:
         name = crd.manifest.name
@@ -279,9 +280,28 @@ def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
     return roles
 
 
-def _is_helper(crd: Crd, kinds: set[tuple[str, str]]) -> bool:
+def _is_helper(crd: Crd, kinds: Mapping[tuple[str, str], str]) -> bool:
     telling = _TELLING.get(crd.role)
     # Only kinds that core uses have templates.
-    if telling is None or (crd.group, f"{crd.kind}Template") in kinds:
+    if telling is None or _has_template(crd.group, crd.kind, kinds):
         return False
+    if crd.role == "InfraMachine" and _is_beside_machines(crd, kinds):
+        telling = ("spec.providerID",)
     return not any(find_field(version.schema, path) for version in crd.versions for path in telling)
+
+
+def _is_beside_machines(crd: Crd, kinds: Mapping[tuple[str, str], str]) -> bool:
+    """Return whether core refers to another kind in the group, and no pool creates this one.
+
+    Providers keep the machines of a cloud in such kinds, which have a status, but no provider ID.
+    """
+    if kinds.get((crd.group, crd.kind.removesuffix(_MACHINE))) == _POOL:
+        return False
+    return any(
+        role == crd.role and group == crd.group and _has_template(group, kind, kinds)
+        for (group, kind), role in kinds.items()
+    )
+
+
+def _has_template(group: str, kind: str, kinds: Mapping[tuple[str, str], str]) -> bool:
+    return (group, f"{kind}Template") in kinds
