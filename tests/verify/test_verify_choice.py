@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -53,14 +54,48 @@ def test_versions_that_core_does_not_choose_are_not_judged(tmp_path: Path) -> No
 def test_releases_that_clusterctl_refuses_are_not_judged(tmp_path: Path) -> None:
     """A series of contract v1beta2 is not installed by v1.10, so no v1beta1 label is missing."""
     path = write(tmp_path, crd("CoralMachine", labels={V1BETA2: "v1"}))
-    metadata = {
+    assert "GEN-01" in ids(path, tmp_path)
+    write(tmp_path, series((1, "v1beta2")), name="metadata.yaml")
+    assert "GEN-01" not in ids(path, tmp_path)
+
+
+def series(*entries: tuple[int, str]) -> dict[str, Any]:
+    """Return a metadata.yaml with a contract for each minor of v0."""
+    return {
         "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3",
         "kind": "Metadata",
-        "releaseSeries": [{"major": 0, "minor": 1, "contract": "v1beta2"}],
+        "releaseSeries": [{"major": 0, "minor": each, "contract": name} for each, name in entries],
     }
-    assert "GEN-01" in ids(path, tmp_path)
-    (tmp_path / "metadata.yaml").write_text(yaml.safe_dump(metadata))
-    assert "GEN-01" not in ids(path, tmp_path)
+
+
+def test_a_release_without_series_has_the_contract_of_its_labels(tmp_path: Path) -> None:
+    """CC-06 reports the missing series; older series may have another contract."""
+    path = write(tmp_path, crd("CoralMachine", labels={V1BETA2: "v1"}))
+    write(tmp_path, series((1, "v1beta1")), name="metadata.yaml")
+    assert {"GEN-01", "GEN-09"} <= ids(path, tmp_path, "--version", "v0.1.3")
+    found = ids(path, tmp_path, "--version", "v0.2.0")
+    assert "CC-06" in found
+    assert not {"GEN-01", "GEN-09"} & found
+
+
+def test_an_older_series_has_the_contract_of_its_entry(tmp_path: Path) -> None:
+    path = write(tmp_path, crd("CoralMachine", labels={V1BETA1: "v1"}))
+    write(tmp_path, series((1, "v1beta1"), (2, "v1beta2")), name="metadata.yaml")
+    assert "GEN-09" not in ids(path, tmp_path, "--version", "v0.1.4")
+    assert "GEN-09" in ids(path, tmp_path, "--version", "v0.2.0")
+    assert "GEN-09" in ids(path, tmp_path)
+
+
+def test_metadata_below_that_of_the_release_is_not_judged(tmp_path: Path) -> None:
+    """In a repository with several providers, each may have metadata that nobody releases."""
+    (tmp_path / "manager.yaml").write_text(yaml.safe_dump(crd("CoralMachine", {V1BETA1: "v1"})))
+    (tmp_path / "bootstrap").mkdir()
+    old = {key: value for key, value in series((1, "v1beta1")).items() if key != "kind"}
+    write(tmp_path / "bootstrap", old, name="metadata.yaml")
+    arguments = (str(tmp_path), "--version", "v0.2.0", "--select", "CC-06,CC-11")
+    assert [each["id"] for each in violations(*arguments)] == ["CC-11", "CC-06"]
+    write(tmp_path, series((1, "v1beta1"), (2, "v1beta1")), name="metadata.yaml")
+    assert violations(*arguments) == []
 
 
 def test_a_helper_has_no_role(tmp_path: Path) -> None:
@@ -139,9 +174,7 @@ def test_contract_of_metadata_matters_where_core_speaks_no_other_one(
     tmp_path: Path, labels: list[str], contract: str, target: str, when: str
 ) -> None:
     path = write(tmp_path, crd("CoralMachine", labels=dict.fromkeys(labels, "v1")))
-    series = {"major": 0, "minor": 1, "contract": contract}
-    metadata = {"apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3", "kind": "Metadata"}
-    write(tmp_path, {**metadata, "releaseSeries": [series]}, name="metadata.yaml")
+    write(tmp_path, series((1, contract)), name="metadata.yaml")
     arguments = (str(path.parent), "--select", "GEN-09", "--advice", "--target", target)
     (violation,) = violations(*arguments)
     assert violation["when"] == when

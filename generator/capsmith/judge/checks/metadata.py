@@ -11,6 +11,7 @@ from typing import Any
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest, list_of, mapping_of
+from capsmith.manifests.series import list_metadata
 
 _RELEASE = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+].*)?")
 
@@ -38,7 +39,7 @@ class Value:
 @check("metadata-field", Value)
 def check_metadata_field(context: Context, params: Value) -> Iterator[Violation]:
     """CC-02, CC-03: The field has the required value."""
-    for metadata in context.bundle.files(Artefact.METADATA):
+    for metadata in list_metadata(context.bundle):
         found = metadata.document.get(params.field)
         if found != params.value and not (params.may_be_missing and not found):
             yield Violation(
@@ -58,7 +59,7 @@ class RequiredField:
 @check("metadata-field-there", RequiredField)
 def check_metadata_field_there(context: Context, params: RequiredField) -> Iterator[Violation]:
     """CC-11: The required field of metadata.yaml is set."""
-    for metadata in context.bundle.files(Artefact.METADATA):
+    for metadata in list_metadata(context.bundle):
         if not metadata.document.get(params.field):
             yield Violation(metadata, f"{params.field} is missing")
 
@@ -66,7 +67,7 @@ def check_metadata_field_there(context: Context, params: RequiredField) -> Itera
 @check("metadata-series-there")
 def check_metadata_series_there(context: Context) -> Iterator[Violation]:
     """CC-04: At least one release series is listed."""
-    for metadata in context.bundle.files(Artefact.METADATA):
+    for metadata in list_metadata(context.bundle):
         if not list_of(metadata.document, "releaseSeries"):
             yield Violation(metadata, "releaseSeries is empty", path=("releaseSeries",))
 
@@ -74,7 +75,7 @@ def check_metadata_series_there(context: Context) -> Iterator[Violation]:
 @check("metadata-series-types")
 def check_metadata_series_types(context: Context) -> Iterator[Violation]:
     """CC-05: Release series have integers and strings where clusterctl expects them."""
-    for metadata in context.bundle.files(Artefact.METADATA):
+    for metadata in list_metadata(context.bundle):
         for number, entry in enumerate(list_of(metadata.document, "releaseSeries"), start=1):
             for key, kind in (("major", int), ("minor", int), ("contract", str)):
                 value = mapping_of(entry).get(key)
@@ -90,7 +91,7 @@ def check_metadata_series_types(context: Context) -> Iterator[Violation]:
 @check("metadata-has-release")
 def check_metadata_has_release(context: Context) -> Iterator[Violation]:
     """CC-06: The release, whose version is its folder's name, belongs to a series."""
-    for metadata in context.bundle.files(Artefact.METADATA):
+    for metadata in list_metadata(context.bundle):
         folder = PurePosixPath(metadata.file).parent.name
         release = _RELEASE.fullmatch(context.bundle.release or folder)
         if not release:
@@ -118,7 +119,7 @@ class SeriesContracts:
 @check("metadata-contracts", SeriesContracts)
 def check_metadata_contracts(context: Context, params: SeriesContracts) -> Iterator[Violation]:
     """CC-07: The newest series can be installed, and no series has an unknown contract version."""
-    for metadata in context.bundle.files(Artefact.METADATA):
+    for metadata in list_metadata(context.bundle):
         series = sorted(_series(metadata), key=lambda entry: (entry["major"], entry["minor"]))
         entries = metadata.listing("releaseSeries")
         for entry in series:
@@ -138,7 +139,7 @@ def check_metadata_contracts(context: Context, params: SeriesContracts) -> Itera
 @check("metadata-series-once")
 def check_metadata_series_once(context: Context) -> Iterator[Violation]:
     """CC-09: Each major.minor is listed once, with one contract version."""
-    for metadata in context.bundle.files(Artefact.METADATA):
+    for metadata in list_metadata(context.bundle):
         names = [_name(entry) for entry in _series(metadata)]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):
             yield Violation(

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Any
 
 from capsmith.judge.checks.registry import Context, Violation, check
-from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN, Crd, CrdVersion, describe, read_types, walk_schema
-from capsmith.manifests.parse import list_of, mapping_of, text_of
+from capsmith.manifests.parse import mapping_of
+from capsmith.manifests.series import find_series, list_metadata, read_series
 from capsmith.provider.versions import rank_api_version
 
 _CONTRACT_LABEL = re.compile(r"cluster\.x-k8s\.io/(v1beta1|v1beta2)")
@@ -141,31 +141,25 @@ class KnownContracts:
 def check_metadata_agrees_with_labels(
     context: Context, params: KnownContracts
 ) -> Iterator[Violation]:
-    """GEN-09: The newest series has the newest contract version that the labels list."""
+    """GEN-09: The release's series has the newest contract version that the labels list.
+
+    Without a version of the release, the newest series is checked.
+    """
     labelled = {
         label.rpartition("/")[2] for crd in context.crds() for label in _contract_labels(crd)
     }
     # In the order of the parameter, which is oldest first. Contracts unknown to the rule are
     # ignored.
     known = [contract for contract in params.contracts if contract in labelled]
-    for metadata in context.bundle.files(Artefact.METADATA):
-        newest = max(
-            (
-                entry
-                for entry in list_of(metadata.document, "releaseSeries")
-                if isinstance(entry, dict)
-                and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
-            ),
-            key=lambda entry: (entry["major"], entry["minor"]),
-            default=None,
-        )
-        if not known or newest is None:
+    for metadata in list_metadata(context.bundle) if known else ():
+        listed = read_series(metadata)
+        series = find_series(context.bundle, metadata) or max(listed, default=None)
+        # CC-06 reports a release without a series.
+        if series is None or series not in listed:
             continue
-        contract = text_of(newest, "contract")
+        number, contract = listed[series]
         # CC-07 reports contract versions that cannot be installed.
         if contract in params.contracts and contract != known[-1]:
-            series = f"{newest['major']}.{newest['minor']}"
-            number = list_of(metadata.document, "releaseSeries").index(newest)
             yield Violation(
                 metadata,
                 f"series {series} has contract {contract!r}, but the CRDs are labelled "

@@ -11,14 +11,22 @@ from capsmith.judge.checks.evaluate import SharedResults, find_violations
 from capsmith.judge.checks.registry import Violation
 from capsmith.judge.release.model import Breach, ReleaseViolation, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles
-from capsmith.judge.release.targets import Core, choose, filter_installable, format_span, parse_core
-from capsmith.manifests.bundle import Artefact, Bundle, Installed, find_roles, split
+from capsmith.judge.release.targets import (
+    LABEL,
+    Core,
+    choose,
+    filter_installable,
+    format_span,
+    parse_core,
+)
+from capsmith.manifests.bundle import Bundle, Installed, find_roles, split
 from capsmith.manifests.crds import Crd
-from capsmith.manifests.parse import list_of, text_of
+from capsmith.manifests.series import find_series, list_metadata, read_series
 from capsmith.progress import track
 
 _BESIDE = "CC-01"
 """Id of the rule that requires metadata.yaml next to the components file."""
+_CONTRACTS = ("v1beta1", "v1beta2")
 
 
 def judge(
@@ -176,19 +184,25 @@ def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
 def read_series_contract(bundle: Bundle) -> str:
     """Return the release's contract version according to metadata.yaml; empty if unknown.
 
-    If the release's own version is unknown, the newest series is used.
+    If the release's own version is unknown, the newest series is used.  If it is not listed, the
+    release has the contract version that all labels of the CRDs name.
     """
-    for metadata in bundle.files(Artefact.METADATA):
-        folder = metadata.file.replace("\\", "/").split("/")[-2:-1]
-        release = parse_core(bundle.release) or parse_core("".join(folder))
-        series = {
-            Core(entry["major"], entry["minor"]): text_of(entry, "contract")
-            for entry in list_of(metadata.document, "releaseSeries")
-            if isinstance(entry, dict)
-            and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
-        }
-        version = release or max(series, default=None)
+    for metadata in list_metadata(bundle):
+        listed = read_series(metadata)
         # Without a version, use the newest series, which clusterctl installs by default.
-        contract = series.get(version, "") if version is not None else ""
-        return contract if contract in {"v1beta1", "v1beta2"} else ""
+        series = find_series(bundle, metadata) or max(listed, default=None)
+        known = listed.get(series) if series is not None else None
+        contract = known.contract if known is not None else _read_labels(bundle)
+        return contract if contract in _CONTRACTS else ""
     return ""
+
+
+def _read_labels(bundle: Bundle) -> str:
+    """Return the only contract version in the labels of the CRDs; empty if there are several."""
+    found = {
+        contract
+        for crd in bundle.crds
+        for contract in _CONTRACTS
+        if crd.labelled(f"{LABEL}{contract}")
+    }
+    return found.pop() if len(found) == 1 else ""
