@@ -152,6 +152,34 @@ def test_a_syntax_error_that_a_value_mends(tmp_path: Path, text: str) -> None:
     assert "manifest-yaml" not in {found["id"] for found in violations(str(tmp_path))}
 
 
+def access(name: str, verbs: list[str], *resources: str) -> list[Fields]:
+    """Return a Deployment with a container ``manager`` whose account has these verbs."""
+    deployment, binding = copy.deepcopy(manager(name))
+    deployment["spec"]["template"]["spec"]["serviceAccountName"] = name
+    binding["subjects"][0]["name"] = name
+    deployment["metadata"]["name"] = binding["metadata"]["name"] = name
+    rule = {"apiGroups": ["*"], "resources": list(resources) or ["*"], "verbs": verbs}
+    role = {"kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]}
+    return [deployment, binding, {"apiVersion": "rbac.authorization.k8s.io/v1", **role}]
+
+
+def test_a_deployment_beside_the_manager_needs_no_access(tmp_path: Path) -> None:
+    """A cloud controller manager has a container `manager`, and reads what the manager writes."""
+    machine, rules = crd("AcmeMachine", labels={V1BETA2: "v1"}), {"RB-06", "RB-07"}
+    own, reader = access("acme", ["*"]), access("acme-ccm", ["get"])
+    assert not rules & ids(write(tmp_path, machine, *own, *reader), tmp_path)
+    assert rules <= ids(write(tmp_path, machine, *reader), tmp_path)
+
+
+def test_two_managers_share_the_kinds(tmp_path: Path) -> None:
+    machine, cluster = (crd(f"Acme{kind}", {V1BETA2: "v1"}) for kind in ("Machine", "Cluster"))
+    names = ("acmemachines", "acmeclusters")
+    managers = [access(name, ["*"], name, f"{name}/status") for name in names]
+    path = write(tmp_path, machine, cluster, *managers[0], *managers[1])
+    assert "RB-06" not in ids(path, tmp_path)
+    assert "RB-06" in ids(write(tmp_path, machine, cluster, *managers[0]), tmp_path)
+
+
 def test_pools_need_no_version_of_the_control_plane(tmp_path: Path) -> None:
     """The preflight checks of MachineSets and topologies read it; MachinePools do not wait."""
     plane = crd("AcmeControlPlane", labels={V1BETA2: "v1"}, spec={"version": {"type": "string"}})

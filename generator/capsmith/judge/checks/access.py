@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import NONE, Bundle
 from capsmith.manifests.crds import Crd, find_field
+from capsmith.manifests.parse import Manifest
 from capsmith.manifests.permissions import (
     ACCOUNT,
     Grant,
@@ -111,25 +112,55 @@ class OwnVerbs:
 @check("manager-own-kinds", OwnVerbs)
 def check_manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Violation]:
     """RB-06: The manager may read and write the provider's kinds."""
-    for deployment in find_managers(context.bundle):
-        grants = find_manager_grants(context.bundle, deployment)
-        for crd in context.crds():
-            name = _full_name(crd)
-            lacking = find_missing(grants, crd.group, crd.plural, params.verbs)
-            if lacking:
-                yield Violation(
-                    deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
-                )
-            for resource, verbs in (
-                (crd.plural, params.one_of),
-                (f"{crd.plural}/status", params.status_one_of),
-            ):
-                if find_missing(grants, crd.group, resource, verbs) == list(verbs):
-                    yield Violation(
-                        deployment,
-                        f"the manager can neither {' nor '.join(verbs)} {resource}.{crd.group}",
-                        path=ACCOUNT,
-                    )
+    managers = _find_own_managers(context)
+    grants = [find_manager_grants(context.bundle, deployment) for deployment in managers]
+    for crd in context.crds():
+        complaints = [list(_complain_of_access(crd, each, params)) for each in grants]
+        # Several managers may share the kinds: one of them has to reconcile each.
+        if complaints and all(complaints):
+            number = complaints.index(min(complaints, key=len))
+            for complaint in complaints[number]:
+                yield Violation(managers[number], f"the manager {complaint}", path=ACCOUNT)
+
+
+def _complain_of_access(crd: Crd, grants: Iterable[Grant], params: OwnVerbs) -> Iterator[str]:
+    """Yield what a manager with these grants cannot do with a kind."""
+    known = list(grants)
+    lacking = find_missing(known, crd.group, crd.plural, params.verbs)
+    if lacking:
+        yield f"cannot {', '.join(lacking)} {_full_name(crd)}"
+    for resource, verbs in (
+        (crd.plural, params.one_of),
+        (f"{crd.plural}/status", params.status_one_of),
+    ):
+        if find_missing(known, crd.group, resource, verbs) == list(verbs):
+            yield f"can neither {' nor '.join(verbs)} {resource}.{crd.group}"
+
+
+def _find_own_managers(context: Context) -> tuple[Manifest, ...]:
+    """Return the Deployments that reconcile the provider's kinds; all if none may write any.
+
+    Other Deployments, such as cloud controller managers, may call their container ``manager``, too.
+    """
+    managers = find_managers(context.bundle)
+    if len(managers) < 2:
+        return managers
+    crds = context.bundle.crds
+    writing = tuple(
+        each
+        for each in managers
+        if any(_may_write(crd, find_manager_grants(context.bundle, each)) for crd in crds)
+    )
+    return writing or managers
+
+
+def _may_write(crd: Crd, grants: Iterable[Grant]) -> bool:
+    known = list(grants)
+    return any(
+        not find_missing(known, crd.group, resource, (verb,))
+        for resource in (crd.plural, f"{crd.plural}/status")
+        for verb in ("patch", "update")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +190,7 @@ class OwnerVerbs:
 @check("manager-finalizers", OwnerVerbs)
 def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Violation]:
     """RB-04, RB-13, RB-14: The manager may set owner references that block the owner's deletion."""
-    for deployment in find_managers(context.bundle):
+    for deployment in _find_own_managers(context):
         grants = find_manager_grants(context.bundle, deployment)
         # A manager that cannot create the objects that its kinds would own need not block the
         # kinds' deletion.
@@ -225,7 +256,7 @@ def check_manager_access(context: Context, params: Needs) -> Iterator[Violation]
     if not context.concerned() or not _declared(context, params.when_declared):
         return
     needs = [need for need in params.needs if _is_due(context, need)]
-    for deployment in find_managers(context.bundle):
+    for deployment in _find_own_managers(context):
         arguments = list_arguments(deployment)
         if params.when_argument and not any(a.startswith(params.when_argument) for a in arguments):
             continue
