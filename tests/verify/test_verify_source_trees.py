@@ -315,6 +315,36 @@ def test_a_tree_of_several_releases(tmp_path: Path) -> None:
     assert violations(str(folder / "one"))
 
 
+@with_kustomize
+def test_an_overlay_is_the_release_if_it_is_the_only_one(tmp_path: Path) -> None:
+    """Samples that cannot be built do not end the verdict."""
+    folder = tree(tmp_path / "config", label="v9")
+    write(folder / "release", {"resources": ["../default"]})
+    write(folder / "samples", {"resources": ["missing.yaml"]})
+    (note,) = left_out(str(tmp_path))
+    assert Path(note.partition(":")[0]).parent.name == "samples"
+    assert note.endswith("missing.yaml does not exist in this tree, and nothing is downloaded")
+    assert "GEN-02" in [v["id"] for v in violations(str(tmp_path))]
+
+
+@with_kustomize
+def test_the_kustomization_that_shares_files_is_named(tmp_path: Path) -> None:
+    """It is one beside the release, which is built first."""
+    tree(tmp_path / "config")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "widgets.yaml").write_text(yaml.safe_dump(crd("CoralWidget")))
+    write(tmp_path / "shared", {"resources": ["widgets.yaml"]})
+    for name in ("one", "other"):
+        write(tmp_path / name, {"resources": ["../shared", "settings.yaml"]})
+        settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        (tmp_path / name / "settings.yaml").write_text(yaml.safe_dump(settings))
+    notes = [note for note in left_out(str(tmp_path)) if "share files" in note]
+    reason = f"this kustomization and {tmp_path}/one/kustomization.yaml share files"
+    assert [note.partition(",")[0] for note in notes] == [
+        f"{tmp_path}/other/kustomization.yaml: {reason}"
+    ]
+
+
 def test_without_kustomize_json_patches_are_no_guess(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,8 +119,13 @@ def _check_kustomization(folder: Path, file: Path) -> Iterator[Path]:
     for document in _read_documents(file):
         named = [str(name) for key in _FOLLOWED for name in list_of(document, key)]
         paths = [name for name in named if "\n" not in name]  # the others are YAML themselves
-        remote = [name for name in paths if _REPOSITORY.search(name) or not _exists(folder / name)]
-        for address in (*remote, *_addresses(document)):
+        for name in paths:
+            if _REPOSITORY.search(name) or "://" in name:
+                raise _remote(name, file)
+            # kustomize clones what is neither a file nor a folder.
+            if not _exists(folder / name):
+                raise _missing(name, file)
+        for address in _addresses(document):
             raise _remote(address, file)
         yield from (below for below in (folder / name for name in paths) if below.is_dir())
         plugins = [str(name) for key in _PLUGINS for name in list_of(document, key)]
@@ -181,6 +186,15 @@ def _remote(address: str, file: Path) -> UnreadableInput:
         f"{address} is outside this tree, and nothing is downloaded",
         file=str(file),
         hint=_HINT,
+    )
+
+
+def _missing(name: str, file: Path) -> UnreadableInput:
+    return UnreadableInput(
+        "verify-remote",
+        f"{name} does not exist in this tree, and nothing is downloaded",
+        file=str(file),
+        hint=f"Generate it first if the build generates it.  {_HINT}",
     )
 
 

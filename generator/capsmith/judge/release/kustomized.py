@@ -49,10 +49,10 @@ def build_with_kustomize(
     ``read`` returns the objects in a file that is not among the manifests.  Kustomize components
     are built only as parts of other kustomizations.
 
-    If there is a folder ``default``, from which kubebuilder projects build the release, other
-    kustomizations may fail or build the same files differently: they are noted and left out.  So
-    are objects outside of the release, unless clusterctl reads their files by name. Raises
-    UnreadableInput if any other build fails, or if two of them share files.
+    If there is a folder ``default``, from which kubebuilder projects build the release, or one
+    overlay of it, other kustomizations may fail or build the same files differently: they are noted
+    and left out.  So are objects outside of the release, unless clusterctl reads their files by
+    name.  Raises UnreadableInput if any other build fails, or if two of them share files.
     """
     tree = Kustomizations(manifests)
     builder = _TreeBuilder(tree, run, read, manifests)
@@ -73,8 +73,22 @@ def build_with_kustomize(
 def _split_roots(tree: Kustomizations) -> tuple[list[str], list[str]]:
     """Return the folders of the kustomizations that build releases, and those of all others."""
     roots = [root for root in tree.roots() if tree.all[root].kind != "Component"]
-    releases = [root for root in roots if posixpath.basename(root) == _RELEASE]
+    releases = _find_releases(tree, roots)
     return releases or roots, [root for root in roots if releases and root not in releases]
+
+
+def _find_releases(tree: Kustomizations, roots: Sequence[str]) -> list[str]:
+    """Return the folders of the kustomizations that say what is released; empty if unknown."""
+    named = [root for root in roots if posixpath.basename(root) == _RELEASE]
+    if named:
+        return named
+    # One overlay of that folder may set the image of the release; several are several releases.
+    overlays = [
+        root
+        for root in roots
+        if any(posixpath.basename(below) == _RELEASE for below in tree.list_below(root))
+    ]
+    return overlays if len(overlays) == 1 else []
 
 
 class _TreeBuilder:
@@ -84,14 +98,13 @@ class _TreeBuilder:
         self, tree: Kustomizations, run: BuildFolder, read: ReadFile, manifests: Sequence[Manifest]
     ) -> None:
         self.built: list[Manifest] = []
-        self.done: set[str] = set()
-        """Names of the files that a kustomization has built."""
+        self._built_by: dict[str, str] = {}
+        """Names of the files that a kustomization has built, and the name of its own file."""
         self.not_built: dict[str, str] = {}
         """Reasons by the name of the kustomization's file."""
         self.left_out: set[str] = set()
         """Names of the files of kustomizations that were not built."""
         self._tree, self._run, self._read = tree, run, read
-        self._first = ""
         self._sources: dict[str, list[Manifest]] = {}
         for manifest in manifests:
             self._sources.setdefault(manifest.file, []).append(manifest)
@@ -101,12 +114,16 @@ class _TreeBuilder:
 
         Raises UnreadableInput if that fails, or if only some of its files have been built.
         """
-        if _is_built(self._tree, root, self.done, self._first):
+        if _is_built(self._tree, root, self._built_by):
             return
         kustomization = self._tree.all[root]
         self.built += _objects(self._run(root), kustomization, self._read, self._sources)
-        self._first = self._first or kustomization.file
-        self.done |= self._tree.reached(root)
+        self._built_by.update(dict.fromkeys(self._tree.reached(root), kustomization.file))
+
+    @property
+    def done(self) -> Set[str]:
+        """Names of the files that a kustomization has built."""
+        return self._built_by.keys()
 
     def build_or_note(self, root: str) -> None:
         """Build a kustomization; if that fails, note the reason instead."""
@@ -127,28 +144,28 @@ def build_without_kustomize(manifests: Sequence[Manifest]) -> BuiltTree:
     releases, others = _split_roots(tree)
     for root in releases:
         _require_simple(tree, root)
-    done = {file for root in releases for file in tree.reached(root)}
+    built_by = {file: tree.all[root].file for root in releases for file in tree.reached(root)}
     not_built: dict[str, str] = {}
     left_out: list[str] = []
     for root in others:
         try:
-            if not _is_built(tree, root, done, tree.all[releases[0]].file):
+            if not _is_built(tree, root, built_by):
                 _require_simple(tree, root)
         except UnreadableInput as error:
             left_out.append(root)
             not_built[tree.all[root].file] = error.finding.message
     built = build(manifests, left_out)
-    beside = tuple(each for each in built if each.file not in done)
+    beside = tuple(each for each in built if each.file not in built_by)
     if not _has_release(tree):
         return BuiltTree(built, _note(not_built))
     kept = _find_release_files(beside)
-    released = (each for each in built if each.file in done)
+    released = (each for each in built if each.file in built_by)
     return BuiltTree((*kept, *released), _note(not_built, beside, kept))
 
 
 def _has_release(tree: Kustomizations) -> bool:
     """Return whether a kustomization in a folder ``default`` says what is released."""
-    return any(posixpath.basename(root) == _RELEASE for root in tree.roots())
+    return bool(_find_releases(tree, tree.roots()))
 
 
 def _find_release_files(beside: Sequence[Manifest]) -> tuple[Manifest, ...]:
@@ -185,20 +202,23 @@ def _require_simple(tree: Kustomizations, root: str) -> None:
             )
 
 
-def _is_built(tree: Kustomizations, root: str, done: Set[str], first: str) -> bool:
+def _is_built(tree: Kustomizations, root: str, built_by: Mapping[str, str]) -> bool:
     """Return whether all files of a kustomization have been built.
 
-    Raises UnreadableInput, naming ``first`` as the other kustomization, if only some of them have.
+    ``built_by`` maps these files to the kustomization that built them.  Raises UnreadableInput,
+    naming one of these, if only some of them have.
     """
     reached = tree.reached(root)
     # The root that reaches the most files comes first: the others repeat its files or are parts of
     # it.
-    if reached and reached <= done:
+    if reached and reached <= built_by.keys():
         return True
-    if reached & done:
+    shared = sorted(reached & built_by.keys())
+    if shared:
         raise UnreadableInput(
             "verify-several",
-            f"this kustomization and {first} share files, but build separate releases",
+            f"this kustomization and {built_by[shared[0]]} share files, "
+            "but build separate releases",
             file=tree.all[root].file,
             hint="Specify the folder of one of them, or verify the output of kustomize.",
         )
