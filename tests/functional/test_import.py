@@ -70,6 +70,19 @@ def test_a_source_tree_is_built_as_kustomize_does() -> None:
     assert run("import", "repo", "-o", ACME, "--check").exit_code == 0
 
 
+def test_crds_of_tests_are_left_out() -> None:
+    """A test double is no kind of the provider, unless its folder is named."""
+    _components()
+    Path("test/crd").mkdir(parents=True)
+    double = crd("FakeMachine", spec={"size": {"type": "string"}})
+    Path("test/crd/fakemachines.yaml").write_text(yaml.safe_dump(double))
+    result = run("import", ".", "--dry-run", *_REPOSITORY)
+    assert "4 CRDs" in result.output
+    assert "info import-tests: files in folders called test are left out: 1" in result.output
+    result = run("import", ".", "test", "--dry-run", *_REPOSITORY)
+    assert "5 CRDs" in result.output
+
+
 def test_absolute_paths_and_single_files_are_read() -> None:
     path = _components().resolve()
     assert run("import", path, "-o", "imported.yaml", *_REPOSITORY).exit_code == 0

@@ -21,7 +21,7 @@ from capsmith.progress import track
 from capsmith.report import Report
 from capsmith.workspace.files import create_file
 from capsmith.workspace.hold import convert_disk_errors
-from capsmith.workspace.reading import Limit, find_yaml_files, read_document
+from capsmith.workspace.reading import Limit, find_test_files, find_yaml_files, read_document
 
 _CRD = "CustomResourceDefinition"
 _LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")
@@ -172,7 +172,9 @@ def _read(
     """
     manifests: list[Manifest] = []
     findings: list[Finding] = []
-    for file in track("reading file", tuple(_files(paths))):
+    files, notes = _files(paths)
+    findings += notes
+    for file in track("reading file", files):
         text = read_document(file, limit=4 * MAX_CHARACTERS)
         if not _is_needed(file, text):
             continue
@@ -200,12 +202,24 @@ def _read(
     return sources, tuple(manifests), findings
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+def _files(paths: Sequence[Path]) -> tuple[list[Path], list[Finding]]:
+    """Return the files to read, and findings on those that are left out because they are tests."""
+    files: list[Path] = []
+    findings: list[Finding] = []
     for path in paths:
-        if path.is_dir():
-            yield from find_yaml_files(path, _LIMIT, KUSTOMIZATION_FILES)
-        else:
-            yield path
+        if not path.is_dir():
+            files.append(path)
+            continue
+        found = list(find_yaml_files(path, _LIMIT, KUSTOMIZATION_FILES))
+        tests = find_test_files(path, found)
+        files += [each for each in found if each not in tests]
+        if tests:
+            folders = ", ".join(sorted(set().union(*tests.values())))
+            message = f"files in folders called {folders} are left out: {len(tests)}"
+            hint = "Specify such a folder as well if its CRDs belong to the provider."
+            location = Location(str(path))
+            findings.append(Finding("import-tests", message, location, Severity.INFO, hint))
+    return files, findings
 
 
 def _is_needed(file: Path, text: str) -> bool:

@@ -43,13 +43,11 @@ from capsmith.manifests.parse import Manifest
 from capsmith.workspace.files import replace_file
 from capsmith.workspace.hold import convert_disk_errors
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
-from capsmith.workspace.reading import Limit, find_yaml_files, read_document
+from capsmith.workspace.reading import Limit, find_test_files, find_yaml_files, read_document
 
 MAX_BYTES = 16 * 1024 * 1024
 LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")
 _CONFIG = ".capsmith-verify.yaml"
-_TESTS = frozenset({"e2e", "hack", "test", "testdata", "tests"})
-"""Names of folders in a source tree whose manifests belong to no release."""
 
 
 class VerifyRequest(NamedTuple):
@@ -222,12 +220,11 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:
             "Specify a folder with components, metadata.yaml or templates, or the files themselves."
         )
         raise UnreadableInput("verify-nothing", "no YAML files found", file=str(folder), hint=hint)
-    names = {path: _TESTS.intersection(path.relative_to(folder).parts[:-1]) for path in found}
-    kept, notes = [path for path in found if not names[path]], []
-    if kept and len(kept) < len(found):
-        folders = ", ".join(sorted(set().union(*names.values())))
-        notes.append(_note(folder, len(found) - len(kept), f"folders called {folders}"))
-    kept = kept or found
+    tests = find_test_files(folder, found)
+    kept, notes = [path for path in found if path not in tests], []
+    if tests:
+        folders = ", ".join(sorted(set().union(*tests.values())))
+        notes.append(_note(folder, len(tests), f"folders called {folders}"))
     charts = {path.parent for path in found if path.name == "Chart.yaml"}
     plain = [path for path in kept if charts.isdisjoint(_above_templates(path))]
     if plain and len(plain) < len(kept):

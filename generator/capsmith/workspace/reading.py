@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from itertools import islice
 from pathlib import Path
@@ -135,6 +135,20 @@ class Limit(NamedTuple):
     files: int
     error: str
     hint: str
+
+
+_TESTS = frozenset({"e2e", "hack", "test", "testdata", "tests"})
+"""Names of folders in a source tree whose manifests belong to no release."""
+
+
+def find_test_files(folder: Path, files: Sequence[Path]) -> dict[Path, frozenset[str]]:
+    """Return the files in folders of tests below ``folder``, with the names of these folders.
+
+    Empty if all files are in such folders.
+    """
+    names = {path: _TESTS.intersection(path.relative_to(folder).parts[:-1]) for path in files}
+    found = {path: found for path, found in names.items() if found}
+    return found if len(found) < len(names) else {}
 
 
 def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
