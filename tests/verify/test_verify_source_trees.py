@@ -328,6 +328,20 @@ def test_an_overlay_is_the_release_if_it_is_the_only_one(tmp_path: Path) -> None
 
 
 @with_kustomize
+def test_a_default_without_crds_is_no_release_beside_others(tmp_path: Path) -> None:
+    """The kinds of a provider are not left out because of an extension beside it."""
+    folder = tree(tmp_path / "config", label="v9")
+    (folder / "default").rename(folder / "infrastructure")
+    extension = tmp_path / "extension" / "default"
+    extension.mkdir(parents=True)
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extension"}}
+    (extension / "settings.yaml").write_text(yaml.safe_dump(settings))
+    write(extension, {"resources": ["settings.yaml"]})
+    assert "GEN-02" in [v["id"] for v in violations(str(tmp_path))]
+    assert left_out(str(tmp_path)) == []
+
+
+@with_kustomize
 def test_the_kustomization_that_shares_files_is_named(tmp_path: Path) -> None:
     """It is one beside the release, which is built first."""
     tree(tmp_path / "config")

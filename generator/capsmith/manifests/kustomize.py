@@ -200,6 +200,12 @@ class Kustomizations:
             if name not in self._kustomizations and name in self._files
         }
 
+    def has_kind(self, folder: str, kind: str) -> bool:
+        """Return whether a kustomization reaches a file with an object of a kind."""
+        return any(
+            manifest.kind == kind for name in self.reached(folder) for manifest in self._files[name]
+        )
+
     def build(self, folder: str) -> list[Manifest]:
         """Return the objects that a kustomization builds, directly or through others that it names.
 

@@ -80,8 +80,12 @@ def _split_roots(tree: Kustomizations) -> tuple[list[str], list[str]]:
 def _find_releases(tree: Kustomizations, roots: Sequence[str]) -> list[str]:
     """Return the folders of the kustomizations that say what is released; empty if unknown."""
     named = [root for root in roots if posixpath.basename(root) == _RELEASE]
-    if named:
+    # A folder of this name without CRDs, beside roots that have some, is one release of several.
+    with_crds = [root for root in roots if tree.has_kind(root, "CustomResourceDefinition")]
+    if named and (not with_crds or not set(named).isdisjoint(with_crds)):
         return named
+    if named:
+        return []
     # One overlay of that folder may set the image of the release; several are several releases.
     overlays = [
         root
