@@ -249,6 +249,24 @@ def test_the_file_of_a_kind_called_components_is_a_source(tmp_path: Path) -> Non
     assert "CC-20" not in [each["id"] for each in violations(str(tmp_path), "--advice")]
 
 
+def test_files_that_are_parts_of_another_one_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree without kustomizations may have its objects in one file as well."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "coral-system"}}
+    settings = {**namespace, "kind": "ConfigMap"}
+    whole, part = tmp_path / "install.yaml", tmp_path / "namespace.yaml"
+    whole.write_text(yaml.safe_dump_all([namespace, settings, crd("CoralMachine")]))
+    part.write_text(yaml.safe_dump(namespace))
+    assert "CC-22" not in [each["id"] for each in violations(str(tmp_path))]
+    assert left_out(str(tmp_path)) == [f"{part}: its objects are also in {whole}"]
+    assert "CC-22" in [each["id"] for each in violations(str(whole), str(part))]
+    part.write_text(yaml.safe_dump_all([namespace, {**settings, "metadata": {"name": "other"}}]))
+    assert left_out(str(tmp_path)) == []
+    assert "CC-22" in [each["id"] for each in violations(str(tmp_path))]
+
+
 def test_a_cluster_template_without_components_is_no_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

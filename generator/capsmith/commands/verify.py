@@ -18,6 +18,7 @@ from capsmith.judge.release.kustomized import (
     BuiltTree,
     build_with_kustomize,
     build_without_kustomize,
+    leave_out_parts,
 )
 from capsmith.judge.release.live import Answers, Questions, judge_live, prepare_questions
 from capsmith.judge.release.model import Ignored, Verdict, VerifyOptions
@@ -164,7 +165,7 @@ def _build(files: Sequence[SourceFile], release: ReleaseFiles) -> BuiltTree:
     """
     manifests = release.manifests
     if not Kustomizations(manifests).all:
-        return BuiltTree(manifests)
+        return leave_out_parts(manifests, release.alone)
     command = find_kustomize()
     if command is None:
         return build_without_kustomize(manifests)

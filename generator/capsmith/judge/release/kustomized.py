@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -68,6 +68,28 @@ def build_with_kustomize(
     beside = (*rest, *builder.built[len(released) :])
     kept = _find_release_files(beside) if _has_release(tree) else beside
     return BuiltTree((*kept, *released), _note(builder.not_built, beside, kept))
+
+
+def leave_out_parts(manifests: Sequence[Manifest], named: Container[str]) -> BuiltTree:
+    """Return the manifests without files that are parts of another file.
+
+    Without kustomizations, a tree may have one file for users to apply, and its objects in files of
+    their own as well.  ``named`` are the files that the user named, which are kept.
+    """
+    objects: dict[str, set[tuple[str, str]]] = {}
+    files: dict[tuple[str, str], set[str]] = {}
+    for manifest in manifests:
+        if classify_manifest(manifest) is Artefact.SOURCE and manifest.file not in named:
+            key = (manifest.kind, manifest.name)
+            objects.setdefault(manifest.file, set()).add(key)
+            files.setdefault(key, set()).add(manifest.file)
+    wholes = {
+        file: sorted(other for other in files[min(keys)] if keys < objects[other])
+        for file, keys in objects.items()
+    }
+    parts = {file: found[0] for file, found in wholes.items() if found}
+    notes = tuple(f"{file}: its objects are also in {whole}" for file, whole in parts.items())
+    return BuiltTree(tuple(each for each in manifests if each.file not in parts), notes)
 
 
 def _split_roots(tree: Kustomizations) -> tuple[list[str], list[str]]:
