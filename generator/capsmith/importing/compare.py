@@ -35,6 +35,13 @@ _UNSET: Mapping[str, Any] = {
     "allOf": [],
 }
 """Schema keys, each with the value that the API server assumes if the key is missing."""
+_WITHOUT_EFFECT: Mapping[str, Schema] = {
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"type": "object"},
+    "status": {"type": "object"},
+}
+"""Properties of whole objects, each with the normal form that means the same as no property."""
 _INTEGER_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _BELOW = ("items", "additionalProperties", "not")
 _CHOICES = ("oneOf", "anyOf", "allOf")
@@ -289,13 +296,18 @@ def _version(
 
 
 def _objects(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the normal form of the schema of whole objects, without a status that is always empty.
+    """Return the normal form of the schema of whole objects, without parts that change nothing.
 
-    A status of type object without properties cannot hold anything.  Other parts stay unchanged.
+    A status of type object without properties cannot hold anything, and every object has the type
+    metadata, whether its schema has them or not.  Other parts stay unchanged.
     """
     found = normalize(schema)
-    if mapping_of(found, "properties").get("status") == {"type": "object"}:
-        found["properties"] = {k: v for k, v in found["properties"].items() if k != "status"}
+    if isinstance(found.get("properties"), Mapping):
+        found["properties"] = {
+            name: below
+            for name, below in found["properties"].items()
+            if below != _WITHOUT_EFFECT.get(name)
+        }
     return found
 
 

@@ -10,12 +10,9 @@ import yaml
 from capsmith.importing.importer import ImportedCrd
 from tests.unit.importing.crds import crd, imported, machine_of, provider, template_of
 
-_TYPE_META = (".apiVersion", ".kind", ".metadata")
-"""What the CRDs of these tests leave out, and those of any provider have."""
-
 
 def _fields(found: ImportedCrd) -> list[str]:
-    return [each.field for each in found.differences if each.field not in _TYPE_META]
+    return [each.field for each in found.differences]
 
 
 def test_a_whole_provider_comes_back_equal() -> None:
