@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 import yaml
 
 from capsmith.importing.importer import ImportedCrd
@@ -110,3 +111,13 @@ def test_one_version_under_two_contracts_follows_one_of_them() -> None:
         schema["properties"]["status"]["properties"]["initialization"] = {"type": "object"}
     contracts = yaml.safe_load(imported(*crds).text)["contracts"]
     assert len(contracts) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".status.addresses[].address", ".status.conditions[?(.type=='Ready')].status"],
+)
+def test_unusual_column_paths_that_the_api_server_reads_come_back(path: str) -> None:
+    column = {"name": "First", "type": "string", "jsonPath": path}
+    found = imported(*provider(columns=[column]))
+    assert machine_of(found)["printerColumns"] == [column]

@@ -218,10 +218,12 @@ _QUOTED = r"'(?:[^'\\\n]|\\.)+'|\"(?:[^\"\\\n]|\\.)+\""
 _VALUE = rf"(?:{_QUOTED}|-?[0-9]+(?:\.[0-9]+)?|true|false)"
 
 
-_FILTER = rf"\?\(@(?:\.{_OPERAND})+ ?(?:==|!=|<=?|>=?) ?{_VALUE}\)"
+# The API server accepts a filter without @, and reads it as if it were there.
+_FILTER = rf"\?\(@?(?:\.{_OPERAND})+ ?(?:==|!=|<=?|>=?) ?{_VALUE}\)"
 
 
-_INDEX = rf"\[(?:{_QUOTED}|\*|-?[0-9]+|-?[0-9]*:-?[0-9]*|{_FILTER})\]"
+# The API server reads [] as [0:1].
+_INDEX = rf"\[(?:{_QUOTED}|\*|-?[0-9]+|-?[0-9]*:-?[0-9]*|{_FILTER}|)\]"
 
 
 _PATH = re.compile(rf"(?:\.{_NAME}(?:{_INDEX})*)+")
