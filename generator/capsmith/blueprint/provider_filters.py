@@ -32,6 +32,7 @@ from capsmith.output.identities import (
     list_kinds_with_ids,
     list_standalone_identities,
 )
+from capsmith.output.machine_reference import has_usual_reference, place_machine_reference
 from capsmith.output.monitoring import build_alert_rules, format_dashboard
 from capsmith.output.python_types import (
     find_converted_versions,
@@ -57,12 +58,7 @@ from capsmith.output.rbac import (
 from capsmith.output.reference import find_missing_fields, list_field_rows, list_version_rows
 from capsmith.output.relations import draw_relations, list_relations
 from capsmith.output.slices import list_standalone_resources
-from capsmith.output.topology import (
-    build_topology,
-    name_credentials,
-    place_machine_reference,
-    sample_spec,
-)
+from capsmith.output.topology import build_topology, name_credentials, sample_spec
 from capsmith.output.webhooks import (
     compare_shapes,
     find_contract_version,
@@ -222,10 +218,12 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "template_variables": list_template_variables,
     # output/topology.py, output/slices.py: samples, cluster templates and ClusterClasses
     "credentials_name": name_credentials,
-    "machine_reference": place_machine_reference,
     "sample_spec": sample_spec,
     "standalone_resources": list_standalone_resources,
     "topology": build_topology,
+    # output/machine_reference.py: references to the infrastructure of Machines
+    "has_usual_reference": has_usual_reference,
+    "machine_reference": place_machine_reference,
     # output/identities.py: identity kinds, kinds that use identities, and kinds with ids
     "identity_users": list_identity_users,
     "kinds_with_ids": list_kinds_with_ids,

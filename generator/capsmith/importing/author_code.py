@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from capsmith.findings import Finding, Location, Severity
-from capsmith.output.crd import build_spec_schema, list_field_paths
+from capsmith.output.crd import list_field_paths
 from capsmith.output.field_copies import list_function_copies
+from capsmith.output.machine_reference import list_other_references
 from capsmith.output.python_types import ConvertedVersion, list_converted_versions
 from capsmith.output.topology import has_version
 from capsmith.output.write_limits import list_absent_fields
 from capsmith.provider.described_kinds import MANAGED
-from capsmith.provider.model import Provider, Resource, Role, Schema
+from capsmith.provider.model import Provider, Resource, Role
 
 _REFERENCES = (
     "spec.machineTemplate",
@@ -20,7 +21,6 @@ _REFERENCES = (
     "spec.machineTemplate.spec.infrastructureRef",
 )
 """Paths of which one is missing if a control plane's CRD has no reference as in the contract."""
-_REFERENCE_PARTS = frozenset({"kind", "name"})
 _ID = "providerID"
 _LIMITS = ("pattern", "minLength")
 
@@ -96,7 +96,7 @@ def _check_control_plane(resource: Resource, location: Location) -> Iterator[Fin
     if any(path in _REFERENCES for path, _ in list_field_paths(resource)):
         references = []
     if MANAGED not in resource.features and references:
-        there = ", ".join(_list_other_references(resource))
+        there = ", ".join(list_other_references(resource))
         instead = f" (it has {there} instead)" if there else ""
         conversion = ", and convert the field that the CRD has instead" if there else ""
         yield Finding(
@@ -134,20 +134,6 @@ def _check_version(resource: Resource, location: Location) -> Iterator[Finding]:
             f"Add it to {location.file} in a new API version, and set it in the conversion; until"
             " then the tests of the control plane fail.",
         )
-
-
-def _list_other_references(resource: Resource) -> Iterator[str]:
-    """Yield the paths of fields that look like the missing reference to infrastructure."""
-    fields = build_spec_schema(resource, resource.storage_version).get("properties", {})
-    template: Schema = fields.get("machineTemplate", {}).get("properties", {})
-    for prefix, place in (("spec", fields), ("spec.machineTemplate", template)):
-        for name, schema in place.items():
-            if name.startswith("infrastructure") and _is_reference(schema):
-                yield f"{prefix}.{name}"
-
-
-def _is_reference(schema: Schema) -> bool:
-    return set(schema.get("properties", ())) >= _REFERENCE_PARTS
 
 
 def _list_id_limits(resource: Resource) -> str:

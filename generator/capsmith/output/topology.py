@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from capsmith.output.clusterctl import build_template_variable
-from capsmith.output.crd import build_spec_schema, list_field_paths
+from capsmith.output.crd import build_spec_schema
 from capsmith.output.example import (
     build_example,
     build_example_fields,
@@ -19,7 +19,7 @@ from capsmith.output.example import (
     fit_example,
 )
 from capsmith.output.identities import CREDENTIALS, IDENTITY_REF
-from capsmith.provider.field_paths import split_path
+from capsmith.output.machine_reference import place_machine_reference
 from capsmith.provider.model import (
     POOL_FLAVOR,
     SECRET_REF,
@@ -33,10 +33,6 @@ from capsmith.provider.model import (
 )
 from capsmith.safetext import DnsLabel, SafeText
 
-_REFERENCE_PATHS: Final = {
-    "v1beta1": "spec.machineTemplate.infrastructureRef",
-    "v1beta2": "spec.machineTemplate.spec.infrastructureRef",
-}
 _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate", "example")
 
 
@@ -51,29 +47,16 @@ def build_example_control_plane(resource: Resource, provider: Provider) -> dict[
     if "machines" not in resource.features:
         return fields
     version, kind, name = _template(provider)
-    if resource.storage_version.contract.version == "v1beta1":
-        reference = {"apiVersion": version, "kind": kind, "name": name, "namespace": "default"}
-        return {**fields, **place_machine_reference(resource, reference)}
-    reference = {"apiGroup": version.partition("/")[0], "kind": kind, "name": name}
+    reference = {
+        "apiGroup": version.partition("/")[0],
+        **{"apiVersion": version, "kind": kind, "name": name, "namespace": "default"},
+    }
     return {**fields, **place_machine_reference(resource, reference)}
 
 
 def has_version(resource: Resource) -> bool:
     """Return whether a control plane's CRD has ``spec.version``; status may have one without it."""
     return "version" in build_spec_schema(resource, resource.storage_version)["properties"]
-
-
-def place_machine_reference(resource: Resource, reference: Mapping[str, str]) -> dict[str, Any]:
-    """Return the field in a control plane's spec that refers to its Machines' infrastructure.
-
-    It is where the CRD has it, which may be another path than the contract's (CP-12, CP-13).
-    """
-    path = _REFERENCE_PATHS[resource.storage_version.contract.version]
-    found: Any = dict(reference)
-    for name in reversed(split_path(dict(list_field_paths(resource)).get(path, path))):
-        found = {name: found}
-    placed: dict[str, Any] = found
-    return placed
 
 
 def _template(provider: Provider) -> tuple[str, str, str]:
