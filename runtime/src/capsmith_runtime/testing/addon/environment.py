@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any, Protocol, runtime_checkable
 
 import pytest
@@ -24,6 +25,8 @@ NAMESPACE = "default"
 GROUP = "cluster.x-k8s.io"
 SELECTED = {"addon": "wanted"}
 """Labels of the Clusters that the add-ons of the tests select."""
+_NOT_READY = re.compile(r"(\S+) \((\w+)\)")
+"""A cluster and its reason in the message of the Ready condition."""
 
 
 @runtime_checkable
@@ -184,9 +187,19 @@ class AddonEnvironment(TestEnvironment):
         return find_other_field(self.manifests, self.kind.resource, spec, names)
 
     def clusters(self, key: NamespacedName) -> dict[str, tuple[bool, str]]:
-        """Return what an add-on's status reports by cluster: is it ready, and the reason."""
-        entries = (self.addon(key).get("status") or {}).get("matchingClusters", [])
-        return {entry["name"]: (entry["ready"], entry["reason"]) for entry in entries}
+        """Return what an add-on's status reports by cluster: is it ready, and the reason.
+
+        If the CRD has only the names of clusters, the rest is what the Ready condition says.
+        """
+        status = self.addon(key).get("status") or {}
+        listed = status.get("conditions", [])
+        message = next((each["message"] for each in listed if each["type"] == "Ready"), "")
+        reasons = dict(_NOT_READY.findall(message))
+        found = {}
+        for entry in status.get("matchingClusters", []):
+            reason = entry.get("reason", reasons.get(entry["name"], "Ready"))
+            found[entry["name"]] = entry.get("ready", entry["name"] not in reasons), reason
+        return found
 
     def on(self, cluster: str) -> list[str]:
         """Return the names that the test double reports for a cluster, in order."""

@@ -324,8 +324,11 @@ class MachinePoolEnvironment(TestEnvironment):
 
     def instances(self) -> dict[str, JSON]:
         """Return what the pool's status says about each machine, keyed by provider id."""
-        listed = (self.infra_pool().get("status") or {}).get("instances") or []
-        return {entry["providerID"]: entry for entry in listed}
+        return {entry["providerID"]: entry for entry in self.list_instances()}
+
+    def list_instances(self) -> list[JSON]:
+        """Return what the pool's status says about each machine; a CRD may lack provider ids."""
+        return list((self.infra_pool().get("status") or {}).get("instances") or [])
 
     def is_settled(self, count: int) -> bool:
         """Return whether the pool reports ``count`` machines, and exactly as many servers exist."""

@@ -194,7 +194,7 @@ class TestMachinePoolUpgrade(MachinePoolConformance):
 
 def _is_upgraded(env: MachinePoolEnvironment, double: KnowsVersions) -> bool:
     """Return whether 3 servers run the new version, and fail if more machines are said to."""
-    reported = [entry.get("version") for entry in env.instances().values()]
+    reported = [entry.get("version") for entry in env.list_instances()]
     # Read after the status: servers may be replaced between the two.
     count = list(double.versions().values()).count(NEXT_VERSION)
     assert reported.count(NEXT_VERSION) <= count, "reported too early"

@@ -1,0 +1,128 @@
+"""Repositories of imported CRDs pass their own tests and lint, whatever fields the CRDs lack."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsmith.commands.generate import generate
+from tests.repositories import run_module
+from tests.unit.importing.crds import crd, imported, provider
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_TIME = {"type": "string", "format": "date-time"}
+
+
+def _list(**properties: Any) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "object", "properties": properties}}
+
+
+def _addon() -> list[dict[str, Any]]:
+    """Return an add-on whose status has the names of clusters, and nothing else about them."""
+    conditions = _list(
+        **dict.fromkeys(("type", "status", "reason", "message"), _TEXT), lastTransitionTime=_TIME
+    )
+    return [
+        crd(
+            "AcmeChart",
+            group="addons.cluster.x-k8s.io",
+            spec={"clusterSelector": {"type": "object", "properties": {"matchLabels": _TEXTS}}},
+            status={"conditions": conditions, "matchingClusters": _list(name=_TEXT, kind=_TEXT)},
+        )
+    ]
+
+
+def _pool() -> list[dict[str, Any]]:
+    """Return the CRDs of a pool whose machines are reported without provider ids."""
+    pool = crd(
+        "AcmeMachinePool",
+        spec={"providerIDList": {"type": "array", "items": _TEXT}},
+        status={
+            "ready": {"type": "boolean"},
+            "replicas": {"type": "integer", "format": "int32"},
+            "instances": _list(instanceID=_TEXT, version=_TEXT),
+        },
+    )
+    return [*provider(), pool]
+
+
+def _managed_with_machines() -> list[dict[str, Any]]:
+    """Return a managed control plane that refers to infrastructure, but not as its contract."""
+    reference = dict.fromkeys(("apiVersion", "kind", "name", "namespace"), _TEXT)
+    place = {"infrastructureRef": {"type": "object", "properties": reference}}
+    machines = {"type": "object", "required": ["infrastructureRef"], "properties": place}
+    plane = crd(
+        "AcmeControlPlane",
+        group="controlplane.cluster.x-k8s.io",
+        spec={
+            "version": _TEXT,
+            "replicas": {"type": "integer", "format": "int32"},
+            "machineTemplate": machines,
+        },
+        status={
+            "externalManagedControlPlane": {"type": "boolean"},
+            "replicas": {"type": "integer", "format": "int32"},
+        },
+        around={"required": ["machineTemplate"]},
+    )
+    return [*provider(), plane]
+
+
+@pytest.mark.parametrize(
+    ("crds", "tests"),
+    [(_addon(), "TestAddons or TestAddonFaults"), (_pool(), "TestMachinePoolUpgrade")],
+    ids=["addon", "pool"],
+)
+def test_fields_that_a_crd_lacks_are_not_expected(
+    crds: list[dict[str, Any]], tests: str, tmp_path: Path
+) -> None:
+    _check_tests(_generate(tmp_path, *crds), tests)
+
+
+def test_templates_refer_to_infrastructure_where_the_crd_does(tmp_path: Path) -> None:
+    repository = _generate(tmp_path, *_managed_with_machines())
+    reference = "  machineTemplate:\n    infrastructureRef:\n      apiVersion: "
+    assert reference in (repository / "templates" / "cluster-template.yaml").read_text()
+    _check_tests(repository, "TestTemplates or TestSamples")
+
+
+def test_converted_types_with_long_names_pass_lint(tmp_path: Path) -> None:
+    names = ("workloadAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+    schema: dict[str, Any] = _list(key=_TEXT)
+    for name in (*names, *names):
+        schema = {"type": "object", "required": [name], "properties": {name: schema}}
+    crds = provider(spec={"terms": schema})
+    for each in crds:
+        (version,) = each["spec"]["versions"]
+        older = copy.deepcopy({**version, "name": "v1alpha1", "storage": False})
+        each["spec"]["versions"].append(older)
+    for each in crds[2:]:
+        older = each["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        if "template" in older["properties"]:
+            older = older["properties"]["template"]["properties"]["spec"]
+        older["properties"]["zone"] = _TEXT
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--no-cache", "."],
+        cwd=_generate(tmp_path, *crds),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def _generate(folder: Path, *crds: dict[str, Any]) -> Path:
+    described = folder / "provider.yaml"
+    described.write_text(imported(*crds).text)
+    generate(described, folder / "repository")
+    return folder / "repository"
+
+
+def _check_tests(repository: Path, selected: str) -> None:
+    done = run_module(repository, "pytest", "-q", "-p", "no:cacheprovider", "-k", selected)
+    assert done.returncode == 0, done.stdout[-10_000:]
