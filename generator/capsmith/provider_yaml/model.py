@@ -33,6 +33,13 @@ from capsmith.provider_yaml.forms import (
 from capsmith.provider_yaml.manager import ManagerSpec
 
 ContractVersion = Literal["v1beta1", "v1beta2"]
+_PART_FIELD_HINT = "Use a letter, then letters, digits, `.`, `_` and `-`."
+_PartFieldName = Annotated[
+    str,
+    forms.Form("field-name", "a field name", "[A-Za-z][A-Za-z0-9._-]*", 63, _PART_FIELD_HINT),
+]
+PartFields = dict[_PartFieldName, FieldLike]
+"""Fields for which no code is generated, and to which no path refers: dots in names are no harm."""
 
 
 class ApiVersionSpec(SpecModel):
@@ -257,7 +264,7 @@ class TemplateVersionSpec(SpecModel):
     ) = Field(
         None, description="Limits for whole parts, such as {spec.template: {minProperties: 1}}."
     )
-    part_fields: dict[Literal["spec", "spec.template"], Fields] | None = Field(
+    part_fields: dict[Literal["spec", "spec.template"], PartFields] | None = Field(
         None,
         description=(
             "Your fields beside spec.template or spec.template.spec, by the part that has "

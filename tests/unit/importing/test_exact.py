@@ -76,11 +76,17 @@ def test_fields_beside_the_spec_of_a_template_come_back() -> None:
     crds = provider()
     spec = crds[3]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["properties"]["nodeReuse"] = {"type": "boolean", "default": False}
-    spec["properties"]["template"]["properties"]["kind"] = {"type": "string"}
+    spec["properties"]["template"]["properties"] |= {
+        "kind": {"type": "string"},
+        "metadata.omitempty": {"type": "object", "properties": {"labels": {"type": "object"}}},
+    }
     found = imported(*crds)
     assert machine_of(found)["template"]["partFields"] == {
         "spec": {"nodeReuse": {"type": "boolean", "default": False}},
-        "spec.template": {"kind": "string"},
+        "spec.template": {
+            "kind": "string",
+            "metadata.omitempty": {"type": "object", "properties": {"labels": {"type": "object"}}},
+        },
     }
     (template,) = (each for each in found.crds if each.crd.kind == "AcmeMachineTemplate")
     assert [each for each in template.differences if not each.is_addition] == []
