@@ -7,7 +7,7 @@ is put into a code span or a fence that is longer than any run of backticks insi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from capsmith.printable import make_printable
 from capsmith.report_pages.model import (
@@ -188,13 +188,14 @@ def _entry(entry: Entry) -> Iterator[str]:
     if entry.excerpt is not None:
         yield from _excerpt(entry.excerpt)
         yield ""
+    if entry.details:
+        yield from _block(entry.details)
+        yield ""
     yield from _lives(entry)
     for log in entry.logs:
         yield f"  - Log of {escape(log.name)}, its last lines:"
         yield ""
-        lines = [shorten_line(make_printable(line)) for line in log.lines[-_MAX_LOG_LINES:]]
-        fence = "`" * max(_longest_run("\n".join(lines)) + 1, 3)
-        yield from (f"    {line}".rstrip() for line in (f"{fence}text", *lines, fence))
+        yield from (f"  {line}".rstrip() for line in _block(log.lines[-_MAX_LOG_LINES:]))
         yield ""
 
 
@@ -213,13 +214,18 @@ def _lives(entry: Entry) -> Iterator[str]:
 
 
 def _excerpt(excerpt: Excerpt) -> Iterator[str]:
-    lines = [shorten_line(make_printable(line)) for line in excerpt.lines]
+    marks = {excerpt.marked: ">"}
+    yield from _block(
+        f"{marks.get(number, ' ')}{number:>6}  {shorten_line(make_printable(line))}"
+        for number, line in enumerate(excerpt.lines, excerpt.first)
+    )
+
+
+def _block(texts: Iterable[str]) -> Iterator[str]:
+    """Yield lines as they are, in a list item."""
+    lines = [shorten(make_printable(text)).rstrip() for text in texts]
     fence = "`" * max(_longest_run("\n".join(lines)) + 1, 3)
-    yield f"  {fence}text"
-    for number, line in enumerate(lines, excerpt.first):
-        mark = ">" if number == excerpt.marked else " "
-        yield f"  {mark}{number:>6}  {line}".rstrip()
-    yield f"  {fence}"
+    yield from (f"  {line}".rstrip() for line in (f"{fence}text", *lines, fence))
 
 
 def _held(page: ReportPage) -> Iterator[str]:

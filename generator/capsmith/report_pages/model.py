@@ -67,6 +67,8 @@ class Entry(NamedTuple):
     link: str = ""
     """URL of the rule's source."""
     excerpt: Excerpt | None = None
+    details: tuple[str, ...] = ()
+    """Lines about what was found, such as an object's conditions."""
     folder: str = ""
     """Folder of the release that contains the finding, if several releases were checked."""
     lives: tuple[Life, ...] = ()

@@ -40,8 +40,7 @@ def test_page_shows_failures_with_details_and_no_durations() -> None:
     page = make_page(REPORT, "capsmith conformance out")
     failed, skipped = page.entries
     assert (failed.id, failed.message) == ("machine-deleted", "it still exists")
-    assert failed.excerpt is not None
-    assert failed.excerpt.lines == ("log: <b>hung</b>",)
+    assert failed.details == ("log: <b>hung</b>",)
     assert (skipped.id, skipped.message) == ("move", "no servers")
     assert [fact.name for fact in page.held] == ["cluster-ready"]
     assert page.has_failed
@@ -50,6 +49,15 @@ def test_page_shows_failures_with_details_and_no_durations() -> None:
         assert "cluster-ready" in text
         assert "83.25" not in text
     assert "&lt;b&gt;hung&lt;/b&gt;" in html.render(page)
+
+
+def test_details_are_not_cut_as_lines_of_files_are() -> None:
+    details = f"Ready=False Refused: {'why ' * 100}\nfinalizers: a/b"
+    result = CheckResult("wait", "It ends.", (), CheckOutcome.FAILED, f"no\n{details}")
+    page = make_page(ConformanceReport("acme", "v1beta2", (result,)), "capsmith conformance out")
+    assert details in html.render(page)
+    for line in details.splitlines():
+        assert f"\n  {line.rstrip()}\n" in markdown.render(page)
 
 
 def test_command_leaves_out_the_format_credentials_and_absolute_paths(

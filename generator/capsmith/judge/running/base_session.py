@@ -249,5 +249,5 @@ class BaseSession:
             f" {each.get('message', '')}".rstrip(": ")
             for each in conditions
         ]
-        finalizers = obj["metadata"].get("finalizers") or []
+        finalizers = ", ".join(obj["metadata"].get("finalizers") or ["none"])
         return "".join(f"\n{line}" for line in [*shown, f"finalizers: {finalizers}"])

@@ -7,17 +7,7 @@ from collections.abc import Iterator
 from capsmith import __version__
 from capsmith.judge.running.model import CheckOutcome, CheckResult, ConformanceReport
 from capsmith.judge.running.output import render_summary
-from capsmith.report_pages.model import (
-    Entry,
-    Excerpt,
-    Fact,
-    Group,
-    Life,
-    Log,
-    Moment,
-    ReportPage,
-    Section,
-)
+from capsmith.report_pages.model import Entry, Fact, Group, Life, Log, Moment, ReportPage, Section
 
 _TITLES = {
     CheckOutcome.FAILED: "Failed",
@@ -66,8 +56,7 @@ def _entry(result: CheckResult) -> Entry:
         rule=f"{result.title} ({', '.join(result.rules)})",
         hint=result.hint if result.outcome is not CheckOutcome.SKIPPED else "",
         link=next(iter(result.links), ""),
-        # Details that the check observed, such as statuses or the manager's log.
-        excerpt=Excerpt(1, tuple(details), 0) if details else None,
+        details=tuple(details),
         lives=_convert_lives(result),
         logs=tuple(Log(each.manager, each.lines) for each in result.logs),
     )
