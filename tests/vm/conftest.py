@@ -41,18 +41,17 @@ def image() -> Image:
 
 
 @pytest.fixture(scope="module")
-def hypervisor(base: Base, image: Image) -> Iterator[Hypervisor]:
+def hypervisor(base: Base) -> Iterator[Hypervisor]:
     """Virtual machines; a module has them or containers, since both use libvirt's folders."""
     host = Hypervisor(base.folder / "libvirt")
     host.start()
-    host.add_images(image.folder)
     yield host
     host.stop()
 
 
 @pytest.fixture(scope="module")
 def containers(base: Base) -> Iterator[Hypervisor]:
-    """System containers, without images."""
+    """System containers."""
     host = Hypervisor(base.folder / "libvirt-containers", CONTAINERS)
     host.start()
     yield host

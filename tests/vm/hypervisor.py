@@ -53,36 +53,39 @@ class Hypervisor:
 
     def start(self) -> None:
         """Start the daemon, without networks, pools or domains."""
-        # What /sys says of interfaces is true only for the namespace that mounted it.
-        self._mount("sysfs", "/sys", "-t", "sysfs")
-        if self.uri == CONTAINERS:
-            self._mount_cgroups()
-            _INOTIFY.write_text(str(max(_INSTANCES, int(self._instances))))
-        for index, name in enumerate(_FOLDERS):
-            own = self.folder / str(index)
-            own.mkdir(parents=True)
-            Path(name).mkdir(parents=True, exist_ok=True)
-            self._mount(own, name, "--bind")
-        settings = self.folder / "etc"
-        settings.mkdir()
-        self._mount(settings, "/etc/libvirt", "--bind")
-        (settings / "qemu.conf").write_text(_SETTINGS)
-        (settings / "libvirtd.conf").write_text(_LISTENING)
-        if HOST not in _run("ip", "-brief", "address", "show", "dev", "lo"):
-            _run("ip", "address", "add", f"{HOST}/32", "dev", "lo")
+        self._prepare_computer()
+        for source, place in write_folders(self.folder, _LISTENING).items():
+            place.mkdir(parents=True, exist_ok=True)
+            self._mount(source, str(place), "--bind")
+        add_address(HOST, 32, "lo")
         self.process.start()
         self.process.wait_ready(self._answers)
+
+    def _prepare_computer(self) -> None:
+        # What /sys says of interfaces is true only for the namespace that mounted it.
+        self._mount("sysfs", "/sys", "-t", "sysfs")
+        if self.has_containers:
+            self._mount_cgroups()
+            _INOTIFY.write_text(str(max(_INSTANCES, int(self._instances))))
 
     def stop(self) -> None:
         """Stop the daemon, and whatever still runs."""
         for domain in self._names("list"):
             self.virsh("destroy", domain)
         self.process.stop()
-        if self.uri == CONTAINERS:
+        self._restore_computer()
+
+    def _restore_computer(self) -> None:
+        if self.has_containers:
             _INOTIFY.write_text(self._instances)
             self._remove_cgroups()
         for place in reversed(self._mounted):
-            _run("umount", "--lazy", place)
+            run("umount", "--lazy", place)
+
+    @property
+    def has_containers(self) -> bool:
+        """Return whether machines are system containers."""
+        return self.uri.startswith("lxc")
 
     def restart(self) -> None:
         """Start the daemon again after its process has ended; machines kept running."""
@@ -91,7 +94,7 @@ class Hypervisor:
 
     def virsh(self, *command: str | Path) -> str:
         """Run a command of virsh, which must succeed."""
-        return _run("virsh", "--connect", self.uri, *command)
+        return run("virsh", "--connect", self.uri, *command)
 
     def domains(self) -> list[str]:
         return self._names("list", "--all")
@@ -118,24 +121,17 @@ class Hypervisor:
         self.virsh("pool-define-as", "default", "dir", "--target", folder)
         self.virsh("pool-start", "default")
 
-    def console(self, domain: str) -> str:
-        """Return what a machine has written to its serial console."""
-        found = sorted(self.folder.parent.glob(f"*/machines/*/{domain}-console.log"))
-        return found[0].read_text(errors="replace") if found else ""
-
     def inside(self, domain: str, *command: str) -> str:
         """Return what a command prints in a container; it must succeed."""
-        supervisor = _group_of(domain).name.split("-")[1]
-        (init,) = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-        return _run("nsenter", f"--target={init}", "--all", *command)
+        return run("nsenter", f"--target={find_first_process(domain)}", "--all", *command)
 
     def memory_mib(self) -> dict[str, int]:
         """Return the resident memory in MiB of QEMU, or of all processes inside, by domain."""
-        resident = _resident_inside_mib if self.uri == CONTAINERS else _resident_mib
+        resident = _resident_inside_mib if self.has_containers else _resident_mib
         return {name: resident(name) for name in self.domains()}
 
     def _mount(self, source: str | Path, place: str, *options: str) -> None:
-        _run("mount", *options, source, place)
+        run("mount", *options, source, place)
         self._mounted.append(place)
 
     def _mount_cgroups(self) -> None:
@@ -217,10 +213,46 @@ def _resident_mib(domain: str) -> int:
     return int(resident) // 1024
 
 
+def write_folders(folder: Path, listening: str) -> dict[Path, Path]:
+    """Write settings of a daemon; return folders of its own, each with the place it belongs to."""
+    folders = {folder / str(index): Path(name) for index, name in enumerate(_FOLDERS)}
+    for own in folders:
+        own.mkdir(parents=True)
+    settings = folder / "etc"
+    settings.mkdir()
+    (settings / "qemu.conf").write_text(_SETTINGS)
+    (settings / "libvirtd.conf").write_text(listening)
+    return {**folders, settings: Path("/etc/libvirt")}
+
+
+def add_address(address: str, prefix: int, device: str) -> None:
+    """Give this computer an address, unless it has it."""
+    if address not in run("ip", "-brief", "address", "show", "dev", device):
+        run("ip", "address", "add", f"{address}/{prefix}", "dev", device)
+
+
+def find_first_process(domain: str) -> int:
+    """Return the process id of a container's first process."""
+    supervisor = _supervisor_of(_group_of(domain))
+    (init,) = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    return int(init)
+
+
+def list_groups(domain: str) -> list[Path]:
+    """Return the folder of a container that runs in the hierarchy of memory, if it runs."""
+    found = (_CGROUPS / "memory/machine").glob(f"lxc-*-{domain}.libvirt-lxc")
+    # A container that was killed leaves its folder.
+    return [each for each in found if Path("/proc", _supervisor_of(each)).exists()]
+
+
 def _group_of(domain: str) -> Path:
-    """Return a container's folder in the hierarchy of memory; its name has a process id."""
-    (group,) = (_CGROUPS / "memory/machine").glob(f"lxc-*-{domain}.libvirt-lxc")
+    (group,) = list_groups(domain)
     return group
+
+
+def _supervisor_of(group: Path) -> str:
+    """Return the process id in the name of a container's folder."""
+    return group.name.split("-")[1]
 
 
 def _resident_inside_mib(domain: str) -> int:
@@ -229,7 +261,8 @@ def _resident_inside_mib(domain: str) -> int:
     return int(resident) // 1024**2
 
 
-def _run(*command: str | Path) -> str:
+def run(*command: str | Path) -> str:
+    """Return what a program prints; it must succeed."""
     program = shutil.which(str(command[0]))
     assert program is not None, f"{command[0]} is missing"
     done = subprocess.run([program, *command[1:]], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Clusters that kubeadm boots: a lab with system containers, and a cluster in it."""
+"""Clusters that kubeadm boots: a lab with system containers or virtual machines, and a cluster."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from tests.e2e.kubeadm import KubeadmProviders
 from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario, condition
 from tests.e2e.stack import Combination
+from tests.e2e.whole import control_plane
 from tests.vm.components import FLANNEL_IMAGE
-from tests.vm.hypervisor import Hypervisor, Machines
+from tests.vm.hypervisor import CONTAINERS, Hypervisor, Machines
 from tests.vm.image.build import Image
 from tests.vm.lab import MACHINE_SECONDS, Lab, open_lab
 from tests.vm.provider import build_libvirt_provider
@@ -32,12 +33,14 @@ _FLANNEL = Path(__file__).with_name("flannel.yaml")
 
 @contextmanager
 def open_kubeadm_lab(
-    name: str, base: Base, containers: Hypervisor, image: Image, report: Report
+    name: str, base: Base, hypervisor: Hypervisor, image: Image, report: Report
 ) -> Iterator[Lab]:
     """Provide a lab with the providers for kubeadm and that for libvirt."""
+    variables = INIT if hypervisor.uri == CONTAINERS else {"LIBVIRT_URI": hypervisor.uri}
     with report.phase("vm", "build the provider"):
-        provider = build_libvirt_provider(base.folder / name, with_helpers=False, variables=INIT)
-    with open_lab_of(name, base, containers, image, provider, report) as made:
+        folder = base.folder / name
+        provider = build_libvirt_provider(folder, with_helpers=False, variables=variables)
+    with open_lab_of(name, base, hypervisor, image, provider, report) as made:
         yield made
 
 
@@ -45,18 +48,19 @@ def open_kubeadm_lab(
 def open_lab_of(
     name: str,
     base: Base,
-    containers: Hypervisor,
+    hypervisor: Hypervisor,
     image: Image,
     provider: ProviderUnderTest,
     report: Report,
     gates: str = "",
 ) -> Iterator[Lab]:
     """Provide a lab with the providers for kubeadm and a release of that for libvirt."""
-    containers.add_images(image.folder)
-    cloud = Machines(base.folder / name / "cloud", containers)
+    hypervisor.add_images(image.folder)
+    cloud = Machines(base.folder / name / "cloud", hypervisor)
     combination = Combination(NEWEST, "v1beta2", "libvirt", name, gates=gates)
     stack = KubeadmProviders(base, None, combination, provider, report, None, cloud)
-    with open_lab(stack, containers, image, "lxc", FOLDER) as made:
+    driver = "lxc" if hypervisor.uri == CONTAINERS else None
+    with open_lab(stack, hypervisor, image, driver, FOLDER) as made:
         yield made
 
 
@@ -68,7 +72,11 @@ def create_cluster(scenario: Scenario, lab: Lab, *, control_planes: int) -> None
 
 def apply_cluster(scenario: Scenario, lab: Lab, *, control_planes: int) -> None:
     """Apply the objects of a cluster with a worker."""
-    documents = scenario.render(control_planes, 1, FLAVOR)
+    apply_documents(scenario, lab, scenario.render(control_planes, 1, FLAVOR))
+
+
+def apply_documents(scenario: Scenario, lab: Lab, documents: list[JSON]) -> None:
+    """Apply the objects of a cluster, the Cluster itself last."""
     lab.timeline.note(f"{scenario.name}: the Cluster is applied")
     for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
         scenario.client.apply(each)
@@ -126,3 +134,50 @@ def _add_network(scenario: Scenario, lab: Lab) -> None:
 
     eventually(is_applied, what="flannel", timeout=MACHINE_SECONDS, interval=1.0)
     lab.timeline.note("flannel is applied")
+
+
+def wait_deleted(scenario: Scenario, lab: Lab, lost: str) -> None:
+    """Wait until a Machine is gone."""
+
+    def is_gone() -> bool:
+        if lost in {each["metadata"]["name"] for each in scenario.machines()}:
+            raise NotYet(f"{lost} exists")
+        return True
+
+    eventually(is_gone, what=f"{lost} is gone", timeout=MACHINE_SECONDS, interval=1.0)
+    lab.timeline.note(f"{lost}: the Machine is gone")
+
+
+def wait_available(scenario: Scenario, lab: Lab, count: int) -> None:
+    """Wait until so many members of etcd are ready, and the control plane says that it is well."""
+
+    def is_available() -> bool:
+        members = list_objects(scenario, lab, "pods", "--namespace=kube-system", "-lcomponent=etcd")
+        ready = [each["metadata"]["name"] for each in members if is_ready(each)]
+        if len(ready) != count or len(members) != count:
+            raise NotYet(f"members of etcd: {[each['metadata']['name'] for each in members]}")
+        obj = control_plane(scenario)
+        for kind in ("Available", "EtcdClusterHealthy", "ControlPlaneComponentsHealthy"):
+            found = condition(obj, kind)
+            if found is None or found["status"] != "True":
+                raise NotYet(f"{kind}: {found}")
+        return True
+
+    eventually(is_available, what="the control plane", timeout=MACHINE_SECONDS, interval=1.0)
+    lab.timeline.note(f"{count} members of etcd are healthy, the control plane is available")
+
+
+def note_conditions(scenario: Scenario, lab: Lab, what: str) -> None:
+    """Note what each object says."""
+    lab.timeline.note(what)
+    cluster = scenario.cluster()
+    objects = [cluster]
+    for machine in scenario.machines():
+        objects += [machine, scenario.infrastructure_of(machine)]
+    for each in objects:
+        for kind in ("Available", "Ready", "InfrastructureReady", "NodeHealthy"):
+            found = condition(each, kind)
+            if found is not None and found["status"] != "True":
+                text = " ".join(str(found.get("message") or "").split())
+                title = f"{each['kind']} {each['metadata']['name']}"
+                lab.timeline.note(f"  {what}: {title}: {kind} {found['reason']}: {text}")

@@ -23,7 +23,7 @@ from tests.vm.image.build import DISK_GIB, IMAGE, Image
 MACHINE_SECONDS = 1800.0
 """Without KVM, and beside other work, the first control plane takes many minutes."""
 SENTINEL = "node: the sentinel exists"
-_COMMAND_LINE = "root=/dev/vda console=ttyS0 mitigations=off quiet"
+_COMMAND_LINE = "root=/dev/vda console=ttyS0 mitigations=off net.ifnames=0 quiet"
 
 
 @dataclass
@@ -99,6 +99,11 @@ class Lab:
         eventually(is_running, what=f"{count} machines", timeout=MACHINE_SECONDS, interval=2.0)
         self.timeline.note(f"{count} Machines are Running, their Nodes are Ready")
 
+    def console(self, domain: str) -> str:
+        """Return what a machine has written to its serial console."""
+        found = sorted(self.folder.glob(f"*/{domain}-console.log"))
+        return found[0].read_text(errors="replace") if found else ""
+
     def note_memory(self) -> None:
         """Note the resident memory of each machine."""
         sizes = sorted(self.hypervisor.memory_mib().values())
@@ -148,7 +153,7 @@ class Lab:
                 self._observe_console(name, found["status"]["domain"])
 
     def _observe_console(self, machine: str, domain: str) -> None:
-        for line in self.hypervisor.console(domain).splitlines():
+        for line in self.console(domain).splitlines():
             if line.startswith("node: ") or " node: " in line:
                 self.timeline.note(f"{machine}: console: {line.strip()}")
 

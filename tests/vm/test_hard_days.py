@@ -19,6 +19,7 @@ from tests.vm.kubeadm import (
     apply_cluster,
     finish_cluster,
     list_objects,
+    note_conditions,
     open_kubeadm_lab,
     wait_pods,
 )
@@ -65,7 +66,7 @@ def test_libvirt_is_away(scenario: Scenario, lab: Lab) -> None:
     while time.monotonic() < until:
         assert before < _names(scenario)
         time.sleep(1.0)
-    _note(scenario, lab, f"libvirt has been away for {_AWAY_SECONDS:.0f} s")
+    note_conditions(scenario, lab, f"libvirt has been away for {_AWAY_SECONDS:.0f} s")
     lab.hypervisor.restart()
     lab.wait_running(scenario, 3)
     assert before < _names(scenario)
@@ -94,11 +95,11 @@ def test_a_disk_is_full(scenario: Scenario, lab: Lab) -> None:
     domain = scenario.infrastructure_of(worker)["status"]["domain"]
     lab.hypervisor.inside(domain, "/bin/sh", "-c", "dd if=/dev/zero of=/full bs=1M || true")
     _wait_node(scenario, lab, worker, "DiskPressure", "True")
-    _note(scenario, lab, "the worker's disk is full")
+    note_conditions(scenario, lab, "the worker's disk is full")
     lab.hypervisor.inside(domain, "/bin/rm", "/full")
     _wait_node(scenario, lab, worker, "DiskPressure", "False")
     wait_pods(scenario, lab)
-    _note(scenario, lab, "the worker's disk has room again")
+    note_conditions(scenario, lab, "the worker's disk has room again")
 
 
 def test_a_machine_never_joins(scenario: Scenario, lab: Lab) -> None:
@@ -110,7 +111,7 @@ def test_a_machine_never_joins(scenario: Scenario, lab: Lab) -> None:
     machine = eventually(lambda: _machine_of(scenario, name), what="a machine")
     _wait_phase(scenario, machine, "Provisioned")
     time.sleep(60.0)
-    _note(scenario, lab, "a machine that never joins")
+    note_conditions(scenario, lab, "a machine that never joins")
     _remove_workers(scenario, name)
 
 
@@ -130,7 +131,7 @@ def test_an_image_is_missing(scenario: Scenario, lab: Lab) -> None:
         return True
 
     eventually(is_reported, what="the missing image", timeout=MACHINE_SECONDS)
-    _note(scenario, lab, "an image that is missing")
+    note_conditions(scenario, lab, "an image that is missing")
     _remove_workers(scenario, name)
 
 
@@ -171,23 +172,7 @@ def _wait_all(scenario: Scenario, lab: Lab, what: str, is_so: Callable[[JSON], b
         return True
 
     eventually(are_so, what=what, timeout=MACHINE_SECONDS, interval=1.0)
-    _note(scenario, lab, what)
-
-
-def _note(scenario: Scenario, lab: Lab, what: str) -> None:
-    """Note what each object says."""
-    lab.timeline.note(what)
-    cluster = scenario.cluster()
-    objects = [cluster]
-    for machine in scenario.machines():
-        objects += [machine, scenario.infrastructure_of(machine)]
-    for each in objects:
-        for kind in ("Available", "Ready", "InfrastructureReady", "NodeHealthy"):
-            found = condition(each, kind)
-            if found is not None and found["status"] != "True":
-                text = " ".join(str(found.get("message") or "").split())
-                title = f"{each['kind']} {each['metadata']['name']}"
-                lab.timeline.note(f"  {what}: {title}: {kind} {found['reason']}: {text}")
+    note_conditions(scenario, lab, what)
 
 
 def _wait_node(scenario: Scenario, lab: Lab, machine: JSON, kind: str, status: str) -> None:

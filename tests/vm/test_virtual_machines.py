@@ -22,6 +22,7 @@ COMBINATION = Combination(NEWEST, "v1beta2", "libvirt", "vm")
 
 @pytest.fixture(scope="module")
 def lab(base: Base, hypervisor: Hypervisor, image: Image, report: Report) -> Iterator[Lab]:
+    hypervisor.add_images(image.folder)
     folder = base.folder / str(COMBINATION)
     with report.phase("vm", "build the provider"):
         provider = build_libvirt_provider(folder, with_helpers=True)
@@ -53,7 +54,7 @@ def test_boots(scenario: Scenario, lab: Lab) -> None:
         lab.wait_running(scenario, 2)
     lab.note_memory()
     for name in lab.hypervisor.domains():
-        assert SENTINEL in lab.hypervisor.console(name)
+        assert SENTINEL in lab.console(name)
     with report.phase("vm", "delete, the manager killed meanwhile"):
         timeline.note("the Cluster is deleted")
         scenario.client.delete(scenario.cluster())
