@@ -13,6 +13,7 @@ from tests.e2e.tools.required import required_toolbox
 from tests.vm.components import MODULES
 from tests.vm.controllers import cached_controllers
 from tests.vm.image.build import cached_image
+from tests.vm.suite import download_modules
 
 _NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _INSIDE = 'ip link set lo up && "$@"; exit $?'
@@ -23,6 +24,8 @@ def main() -> None:
     """Build the components and the image, and run pytest in the namespaces."""
     required_toolbox("tests with virtual machines", MODULES)
     print(f"the image is {cached_image().folder}", flush=True)
+    print("compiling Cluster API's specs", flush=True)
+    download_modules()
     print(f"controllers are in {cached_controllers()[0].parent}", flush=True)
     os.environ["CAPSMITH_VM"] = "1"
     pytest = [sys.executable, "-m", "pytest", "-s", "tests/vm", *sys.argv[1:]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -111,6 +112,14 @@ def build_provider_with_specs(folder: Path) -> ProviderUnderTest:
     provider = build_libvirt_provider(folder, with_helpers=False, with_specs=True)
     _configure(provider, folder)
     return provider
+
+
+def download_modules() -> None:
+    """Compile the specs once: the tests have no network, from which Go would get their modules."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        provider = build_libvirt_provider(folder / "made", with_helpers=False, with_specs=True)
+        _compile(provider.repository / "e2e", folder)
 
 
 @contextmanager
