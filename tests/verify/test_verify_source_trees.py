@@ -346,6 +346,21 @@ def test_an_overlay_is_the_release_if_it_is_the_only_one(tmp_path: Path) -> None
 
 
 @with_kustomize
+@pytest.mark.parametrize("names", [("dev",), ("provisioning-e2e",), ("dev", "test_kind")])
+def test_an_overlay_for_developers_is_not_the_release(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """It may have an image that nobody publishes; here it mends what is wrong in the release."""
+    folder = tree(tmp_path / "config", label="v9")
+    patch = [{"op": "replace", "path": f"/metadata/labels/{LABEL}", "value": "v1"}]
+    target = {"kind": "CustomResourceDefinition"}
+    patches = [{"target": target, "patch": json.dumps(patch)}]
+    for each in names:
+        write(folder / each, {"resources": ["../default"], "patches": patches})
+    assert "GEN-02" in [v["id"] for v in violations(str(tmp_path))]
+
+
+@with_kustomize
 def test_a_default_without_crds_is_no_release_beside_others(tmp_path: Path) -> None:
     """The kinds of a provider are not left out because of an extension beside it."""
     folder = tree(tmp_path / "config", label="v9")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,6 +20,12 @@ _NOT_IN_MEMORY = ("patchesJson6902", "replacements", "vars", "transformers", "he
 _HINT = "Verify the output of kustomize, or a release."
 _RELEASE = "default"
 """Name that kubebuilder gives the folder of the kustomization that builds the release."""
+
+
+_FOR_DEVELOPERS = re.compile(
+    r"(^|[-_.])(ci|debug|dev|developer|development|e2e|kind|local|test|testing|tests|tilt)([-_.]|$)"
+)
+"""Names of overlays that nobody releases."""
 
 
 class BuiltFolder(NamedTuple):
@@ -109,12 +116,14 @@ def _find_releases(tree: Kustomizations, roots: Sequence[str]) -> list[str]:
     if named:
         return []
     # One overlay of that folder may set the image of the release; several are several releases.
-    overlays = [
-        root
+    overlays = {
+        root: [each for each in tree.list_below(root) if posixpath.basename(each) == _RELEASE]
         for root in roots
-        if any(posixpath.basename(below) == _RELEASE for below in tree.list_below(root))
-    ]
-    return overlays if len(overlays) == 1 else []
+    }
+    overlays = {root: found for root, found in overlays.items() if found}
+    if overlays and all(_FOR_DEVELOPERS.search(posixpath.basename(root)) for root in overlays):
+        return sorted({each for found in overlays.values() for each in found})
+    return list(overlays) if len(overlays) == 1 else []
 
 
 class _TreeBuilder:
