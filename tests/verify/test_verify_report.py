@@ -51,3 +51,8 @@ def test_nothing_is_reported_without_violations() -> None:
         "capsmith verify: 0 break, 0 break under a condition; 3 files, core v1.10 to v1.15"
         " (v1.11, v1.12, v1.15 as read from source).\n"
     )
+
+
+def test_a_page_names_both_releases_of_an_upgrade() -> None:
+    result = run(RELEASE, "--upgrade", str(ROOT / RELEASE), "--format", "markdown")
+    assert f"- Installed release: {RELEASE}\n- Replaced by: {RELEASE}\n" in result.output

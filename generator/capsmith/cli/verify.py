@@ -91,9 +91,10 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     if format_ in PAGES:
         from pathlib import Path
 
-        from capsmith.judge.release.page import make_page
+        from capsmith.judge.release.page import Judged, make_page
 
-        console.print_page(make_page(verdict, format_command(), str(Path.cwd())))
+        judged = Judged(tuple(map(str, paths)), str(options["upgrade"] or ""))
+        console.print_page(make_page(verdict, judged, format_command(), str(Path.cwd())))
     else:
         console.print_verdict(verdict)
     return 0 if options["write_baseline"] is not None else verdict.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from capsmith import __version__
 from capsmith.contract.model import EffectClass
@@ -20,7 +21,15 @@ _TITLES = {
 }
 
 
-def make_page(verdict: Verdict, command: str, folder: str) -> ReportPage:
+class Judged(NamedTuple):
+    """The files and folders that a user named."""
+
+    paths: tuple[str, ...]
+    installed: str = ""
+    """The release that the other one replaces; empty for no upgrade."""
+
+
+def make_page(verdict: Verdict, judged: Judged, command: str, folder: str) -> ReportPage:
     """Return the verdict as a report page.
 
     ``command`` is the command line that repeats the run.  File names are made relative to
@@ -30,7 +39,7 @@ def make_page(verdict: Verdict, command: str, folder: str) -> ReportPage:
         title="capsmith verify",
         verdict=_describe(verdict),
         has_failed=bool(verdict.exit_code),
-        facts=tuple(_facts(verdict)),
+        facts=(*_list_judged(judged, folder), *_facts(verdict)),
         command=command,
         sections=tuple(_sections(verdict, folder)),
         releases=tuple(map(str, verdict.cores)),
@@ -81,6 +90,15 @@ def _find_folder(verdict: Verdict, violation: ReleaseViolation, folder: str) -> 
     """Return the release with the violation, for display; empty if only one was judged."""
     found = verdict.find_release(violation.location.file) if len(verdict.releases) > 1 else ""
     return relocate_path(found, folder) if found else ""
+
+
+def _list_judged(judged: Judged, folder: str) -> Iterator[Fact]:
+    paths = ", ".join(relocate_path(each, folder) for each in judged.paths)
+    if judged.installed:
+        yield Fact("Installed release", relocate_path(judged.installed, folder))
+        yield Fact("Replaced by", paths)
+    else:
+        yield Fact("Judged", paths)
 
 
 def _facts(verdict: Verdict) -> Iterator[Fact]:
