@@ -66,11 +66,12 @@ HOSTILE = (
 def make(text: str) -> ReportPage:
     """Return a page with ``text`` in each place that can hold a string from elsewhere."""
     entry = Entry(
-        text, text, Location(text, 2, 1), text, text, text, text, (text,), text, text, None, text
+        text, text, Location(text, 2, 1), text, text, text, text, (text,), text, text, folder=text
     )
     lives = (Life(text, (Moment(-1.5, text, text), Moment(2.25, text))),)
     shown = entry._replace(
         excerpt=Excerpt(1, (text, *text.split("\n")[:5], text), 1),
+        details=(text, *text.split("\n")[:5]),
         lives=lives,
         logs=(Log(text, (text, *text.split("\n")[:5])),),
     )
