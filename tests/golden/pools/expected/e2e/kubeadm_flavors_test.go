@@ -14,7 +14,7 @@ const adoptionFlavor = "kcp-adoption"
 // adoptMachine returns a cluster with one Machine that no control plane owns, and the same cluster with a
 // control plane to adopt it.
 func adoptMachine(documents []*yaml.Node) []*yaml.Node {
-	var before, after []*yaml.Node
+	var before, after, adopting []*yaml.Node
 	machineTemplates := map[string]*yaml.Node{}
 	for _, each := range documents {
 		if strings.HasSuffix(kindOf(each), "MachineTemplate") {
@@ -24,7 +24,7 @@ func adoptMachine(documents []*yaml.Node) []*yaml.Node {
 	for _, each := range withoutWorkers(documents) {
 		switch kind := kindOf(each); {
 		case kind == "Cluster":
-			after = append(after, copyOf(each))
+			adopting = append(adopting, copyOf(each))
 			remove(get(each, "spec"), "controlPlaneRef")
 			before = append(before, each)
 		case kind == "KubeadmControlPlane":
@@ -42,6 +42,8 @@ func adoptMachine(documents []*yaml.Node) []*yaml.Node {
 			before = append(before, each)
 		}
 	}
+	// Cluster API looks for a control plane as soon as the Cluster names it, and again only after 30 seconds.
+	after = append(after, adopting...)
 	return append(label(before, "kcp-adoption.step1"), label(after, "kcp-adoption.step2")...)
 }
 
