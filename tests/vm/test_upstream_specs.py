@@ -28,7 +28,6 @@ SPECS = (
     "Deleting a cluster",
     "Deleting a cluster with a ClusterClass",
     "Adopting a Machine by a control plane",
-    "Adopting the infrastructure of a control plane",
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
