@@ -25,7 +25,7 @@ _RELEASE = "default"
 _FOR_DEVELOPERS = re.compile(
     r"(^|[-_.])(ci|debug|dev|developer|development|e2e|kind|local|test|testing|tests|tilt)([-_.]|$)"
 )
-"""Names of overlays that nobody releases."""
+"""Names of overlays that are not released."""
 
 
 class BuiltFolder(NamedTuple):
