@@ -54,7 +54,7 @@ class Host:
         return self.folder / "0"
 
     def start(self) -> None:
-        """Create the folders, and start the daemon, with an own network only."""
+        """Create the folders, and start the daemon with the shared network."""
         listening = [f'listen_addr = "{self.address}"', "listen_tls = 0", "listen_tcp = 1"]
         settings = "\n".join([*listening, 'auth_tcp = "none"', ""])
         mounts = []
@@ -80,7 +80,7 @@ class Host:
         self.process.stop()
 
     def power_on(self) -> None:
-        """Start the daemon, and with it the machines that were there."""
+        """Start the daemon, which starts the machines that it had."""
         self.process.start()
         self.process.wait_ready(self._answers)
 
@@ -113,7 +113,7 @@ class Host:
 
 
 class Hosts(Hypervisor):
-    """All hosts, where no matter is which one has a machine."""
+    """All hosts as one hypervisor: a machine may be on any of them."""
 
     def __init__(self, folder: Path, names: tuple[str, ...]) -> None:
         super().__init__(folder, CONTAINERS)

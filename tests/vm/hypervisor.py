@@ -214,7 +214,7 @@ def _resident_mib(domain: str) -> int:
 
 
 def write_folders(folder: Path, listening: str) -> dict[Path, Path]:
-    """Write settings of a daemon; return folders of its own, each with the place it belongs to."""
+    """Write a daemon's settings; return its own folders, each with the place to mount it."""
     folders = {folder / str(index): Path(name) for index, name in enumerate(_FOLDERS)}
     for own in folders:
         own.mkdir(parents=True)
@@ -239,7 +239,7 @@ def find_first_process(domain: str) -> int:
 
 
 def list_groups(domain: str) -> list[Path]:
-    """Return the folder of a container that runs in the hierarchy of memory, if it runs."""
+    """Return the folder of a running container in the memory hierarchy; empty if it has ended."""
     found = (_CGROUPS / "memory/machine").glob(f"lxc-*-{domain}.libvirt-lxc")
     # A container that was killed leaves its folder.
     return [each for each in found if Path("/proc", _supervisor_of(each)).exists()]

@@ -98,7 +98,7 @@ def test_nothing_is_left(scenario: Scenario, lab: Lab, hosts: Hosts) -> None:
 
 
 def _use_hosts(document: JSON, hosts: Hosts) -> None:
-    """Say in an object of the flavor which hosts and network there are."""
+    """Let an object of the flavor use the hosts and their network."""
     if document["kind"] == "LibvirtCluster":
         document["spec"] |= {
             "hosts": [{"name": each.name, "uri": each.uri} for each in hosts.all],
