@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from capsmith.manifests.bundle import Artefact, Bundle
 from capsmith.manifests.parse import Manifest, list_of, text_of
@@ -31,13 +31,21 @@ class SeriesEntry(NamedTuple):
     contract: str
 
 
+def list_entries(metadata: Manifest) -> list[tuple[int, dict[str, Any]]]:
+    """Return the entries of ``releaseSeries`` with valid version numbers, and their positions."""
+    return [
+        (number, entry)
+        for number, entry in enumerate(list_of(metadata.document, "releaseSeries"))
+        if isinstance(entry, dict)
+        and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
+    ]
+
+
 def read_series(metadata: Manifest) -> Mapping[Series, SeriesEntry]:
     """Return the entries with valid version numbers, by their series."""
     return {
         Series(entry["major"], entry["minor"]): SeriesEntry(number, text_of(entry, "contract"))
-        for number, entry in enumerate(list_of(metadata.document, "releaseSeries"))
-        if isinstance(entry, dict)
-        and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
+        for number, entry in list_entries(metadata)
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest, list_of, mapping_of
-from capsmith.manifests.series import list_metadata
+from capsmith.manifests.series import list_entries, list_metadata
 
 _RELEASE = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+].*)?")
 
@@ -151,12 +151,7 @@ def check_metadata_series_once(context: Context) -> Iterator[Violation]:
 
 def _series(metadata: Manifest) -> list[dict[str, Any]]:
     """Return the release series with valid version numbers."""
-    return [
-        entry
-        for entry in list_of(metadata.document, "releaseSeries")
-        if isinstance(entry, dict)
-        and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
-    ]
+    return [entry for _, entry in list_entries(metadata)]
 
 
 def _name(entry: dict[str, Any]) -> str:
