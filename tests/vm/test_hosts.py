@@ -27,7 +27,6 @@ from tests.vm.kubeadm import (
 from tests.vm.lab import MACHINE_SECONDS, Lab
 
 _NAMES = ("first", "second", "third")
-_FLAVORS_ENDPOINT = "10.130.0.2"
 _UNHEALTHY = {"type": "Ready", "status": "Unknown", "timeoutSeconds": 30}
 
 pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
@@ -105,10 +104,6 @@ def _use_hosts(document: JSON, hosts: Hosts) -> None:
             "network": NETWORK,
             "controlPlaneEndpoint": {"host": ENDPOINT, "port": 6443},
         }
-    if document["kind"] == "KubeadmControlPlane":
-        file, *_ = document["spec"]["kubeadmConfigSpec"]["files"]
-        assert _FLAVORS_ENDPOINT in file["content"]
-        file["content"] = file["content"].replace(_FLAVORS_ENDPOINT, ENDPOINT)
 
 
 def _host_of(scenario: Scenario, hosts: Hosts, machine: JSON) -> Host:

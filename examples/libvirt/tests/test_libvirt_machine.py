@@ -55,7 +55,8 @@ def view(hosts: Infrastructure) -> InfraClusterView:
         testing.infra_cluster(spec, session=open_session())
     )
     assert isinstance(state, InfraClusterState)
-    return testing.infra_cluster_view(CLUSTER, status=state.status)
+    endpoint = state.control_plane_endpoint
+    return testing.infra_cluster_view(CLUSTER, endpoint=endpoint, status=state.status)
 
 
 @pytest.fixture
@@ -174,6 +175,7 @@ def test_cloud_init_gets_the_bootstrap_data(hosts: Infrastructure, view: InfraCl
     meta_data = json.loads(found["meta-data"])
     assert meta_data["provider_id"] == state.provider_id
     assert meta_data["local-hostname"] == state.addresses[0].address
+    assert meta_data["control_plane_host"] == ENDPOINT.host
 
 
 def test_a_container_has_a_copy_of_its_image(hosts: Infrastructure, view: InfraClusterView) -> None:

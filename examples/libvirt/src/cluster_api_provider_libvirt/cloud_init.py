@@ -14,19 +14,15 @@ SEED_FOLDER = "/var/lib/cloud/seed/nocloud"
 
 
 def seed_files(
-    user_data: bytes, *, instance_id: str, hostname: str, provider_id: str
+    user_data: bytes, *, instance_id: str, hostname: str, **meta_data: str
 ) -> dict[str, bytes]:
     """Return the contents of the files by their names.
 
-    Bootstrap data can use what they say of the machine, such as ``ds.meta_data.provider_id``.
+    Bootstrap data can use ``meta_data``, such as ``ds.meta_data.provider_id``.
     """
-    meta_data = {
-        "instance-id": instance_id,
-        "local-hostname": hostname,
-        "provider_id": provider_id,
-    }
+    all_data = {"instance-id": instance_id, "local-hostname": hostname, **meta_data}
     # JSON is YAML.
-    return {"meta-data": json.dumps(meta_data).encode(), "user-data": user_data}
+    return {"meta-data": json.dumps(all_data).encode(), "user-data": user_data}
 
 
 def seed_image(files: Mapping[str, bytes]) -> bytes:

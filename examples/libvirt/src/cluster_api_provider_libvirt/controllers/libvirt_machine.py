@@ -163,13 +163,16 @@ def _ensure_storage(
     data = machine.bootstrap_data()
     if data.format != FORMAT:
         raise TerminalError("UnknownFormat", f"{data.format} is not {FORMAT}")
+    cluster = machine.require_infra_cluster()
+    endpoint = cluster.control_plane_endpoint
     files = seed_files(
         data.value,
         instance_id=uuid_of(machine.external_id),
         hostname=machine.name,
         provider_id=id,
+        control_plane_host=endpoint.host if endpoint is not None else "",
     )
-    images = machine.require_infra_cluster().spec(LibvirtClusterSpec).image_pool
+    images = cluster.spec(LibvirtClusterSpec).image_pool
     image = _image(host, images, spec.image)
     if spec.domain_type == CONTAINER:
         disk = ensure_copy(pool, f"{name_briefly(name)}.raw", image)
