@@ -200,6 +200,26 @@ def test_generate_merges_as_update_does(conflicting: Provider) -> None:
     assert run("generate", str(conflicting.path("provider.yaml"))).code == 0
 
 
+def test_markers_stay_as_they_are_if_the_state_is_gone(conflicting: Provider) -> None:
+    """``git clean -x`` removes the state, which git ignores; the files have markers still."""
+    conflicting.update()
+    shutil.rmtree(conflicting.path(UNFINISHED))
+    before = conflicting.tree()
+    said = conflicting.update()
+    assert (said.code, said.findings) == (1, {SHARED: "output-in-conflict"})
+    assert conflicting.tree() == before
+
+    conflicting.edit(SHARED, "=======\n", "")
+    text = conflicting.path(SHARED).read_text().splitlines(keepends=True)
+    marks = ("<<<<<<< ", ">>>>>>> ", 'description = "Theirs"')
+    conflicting.path(SHARED).write_text("".join(e for e in text if not e.startswith(marks)))
+    conflicting.update()
+    resolve(conflicting)
+    assert conflicting.update("--continue").code == 0
+    assert MINE in conflicting.path(SHARED).read_text()
+    assert conflicting.update("--check").code == 0
+
+
 @pytest.mark.parametrize("way", [("stash",), ("checkout", "--", "."), ("reset", "--hard")])
 def test_an_update_that_git_undid_is_not_finished(
     conflicting: Provider, way: tuple[str, ...]

@@ -53,7 +53,7 @@ def changed(provider: Provider) -> Provider:
 @pytest.fixture
 def committed(provider: Provider) -> Provider:
     """Return a git repository in which only provider.yaml has uncommitted changes."""
-    git(provider.folder, "init", "--quiet")
+    git(provider.folder, "init", "--quiet", "--initial-branch=master")
     commit(provider.folder)
     provider.edit("provider.yaml", "size: string!", "size: string!\n      rack: string")
     return provider
@@ -237,6 +237,35 @@ def test_branches_that_both_ran_update_are_merged(committed: Provider, side: str
     text = committed.path("pyproject.toml").read_text()
     assert "requests" in text
     assert text.endswith("[tool.mine]\n")
+
+
+def test_an_unresolved_conflict_of_branches_is_not_merged(committed: Provider) -> None:
+    """Markers around markers could not be resolved."""
+    folder = committed.folder
+    git(folder, "checkout", "--quiet", "provider.yaml")
+    for branch in ("one", "other"):
+        git(folder, "checkout", "--quiet", "-b", branch, "master")
+        committed.append("pyproject.toml", f"\n[tool.{branch}]\n")
+        commit(folder)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(folder, "merge", "--quiet", "one")
+    assert committed.update("--allow-dirty").code == 0  # nothing to merge
+    committed.append("provider.yaml", "dependencies: [requests]\n")
+    before = committed.tree()
+
+    said = committed.update("--allow-dirty")
+
+    assert (said.code, said.findings) == (1, {"pyproject.toml": "output-in-conflict"})
+    line = committed.path("pyproject.toml").read_text().splitlines().index("<<<<<<< HEAD") + 1
+    assert said.report["findings"][0]["line"] == line
+    assert committed.tree() == before
+    text = committed.path("pyproject.toml").read_text()
+    committed.path("pyproject.toml").write_text(
+        "".join(line for line in text.splitlines(keepends=True) if line[:7] not in MARKERS)
+    )
+    assert committed.update("--allow-dirty").code == 0
+    merged = committed.path("pyproject.toml").read_text()
+    assert all(each in merged for each in ("requests", "[tool.one]", "[tool.other]"))
 
 
 @pytest.mark.parametrize("side", [None, "--theirs"])

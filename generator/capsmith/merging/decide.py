@@ -28,6 +28,7 @@ from capsmith.merging.lock import Lock, LockedFile
 from capsmith.merging.shared_file import (
     ConflictLabels,
     ConflictStyle,
+    find_unresolved_conflict,
     has_crlf,
     merge_shared,
     verify_base,
@@ -52,6 +53,8 @@ class Reason(StrEnum):
     """A file that belonged to the author is now shared, so capsmith will update it."""
     NOT_TEXT = "not text"
     """A shared file cannot be merged, because it is not text."""
+    IN_CONFLICT = "in conflict"
+    """A shared file has an unresolved conflict, such as one of a merge of branches."""
     LEFT_OVER = "left over"
     """A file is no longer generated, but capsmith must not remove it."""
     EDITED_LEFT_OVER = "edited left over"
@@ -84,7 +87,7 @@ class Decision(NamedTuple):
     executable: bool | None = None
     """Whether to make the file executable; None to keep the permissions."""
     conflicts: tuple[int, ...] = ()
-    """Line numbers in ``content`` where conflicts begin (1-based)."""
+    """Line numbers in ``content`` where conflicts begin (1-based); in the file if it is refused."""
 
 
 class OnDisk(NamedTuple):
@@ -287,6 +290,11 @@ def _merged(
     # The author already has capsmith's changes, for example after merging branches.
     if merged.content == content:
         return Decision(file.path, Outcome.KEPT)
+    unresolved = find_unresolved_conflict(content)
+    if unresolved is not None:
+        # Markers around markers are hard to resolve, and git resolves no such file.
+        reason = Reason.IN_CONFLICT
+        return Decision(file.path, Outcome.REFUSED, reason, conflicts=(unresolved,))
     outcome = Outcome.CONFLICTED if merged.conflicts else Outcome.MERGED
     return Decision(file.path, outcome, content=merged.content, conflicts=merged.conflicts)
 

@@ -50,6 +50,12 @@ _FINDINGS = {
         Location(""),
         hint="Restore its text, or delete it: a shared file that you delete stays deleted.",
     ),
+    Reason.IN_CONFLICT: Finding(
+        "output-in-conflict",
+        "this shared file has unresolved conflicts, so it cannot be merged",
+        Location(""),
+        hint="Edit the marked lines to the final text, and run this again.",
+    ),
     Reason.LEFT_OVER: Finding(
         "output-left-over",
         "provider.yaml no longer requires this file; it is yours now",
@@ -121,9 +127,7 @@ def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Fin
     """Return findings about ``decisions``. ``tree`` is the tree that the update generates."""
     decisions = tuple(decisions)
     found = [
-        _located(_FINDINGS[decision.reason], decision.path)
-        for decision in decisions
-        if decision.reason
+        _located(_FINDINGS[decision.reason], decision) for decision in decisions if decision.reason
     ]
     successors = [
         decision.path
@@ -132,7 +136,8 @@ def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Fin
     ]
     found = [_with_successors(f, successors) if f.id == "output-left-over" else f for f in found]
     for decision in decisions:
-        found += _conflicts(decision)
+        if decision.outcome is Outcome.CONFLICTED:
+            found += _conflicts(decision)
     return tuple(found)
 
 
@@ -209,9 +214,10 @@ def _in_package(path: str) -> str:
     return parts[2] if len(parts) == 3 and parts[0] == "src" else ""
 
 
-def _located(finding: Finding, path: str) -> Finding:
-    hint = finding.hint.replace("PATH", path)
-    return finding._replace(location=Location(path), hint=hint)
+def _located(finding: Finding, decision: Decision) -> Finding:
+    path, hint = decision.path, finding.hint.replace("PATH", decision.path)
+    location = Location(path, decision.conflicts[0], 1) if decision.conflicts else Location(path)
+    return finding._replace(location=location, hint=hint)
 
 
 def diff_contents(path: str, before: bytes | None, after: bytes | None) -> str:

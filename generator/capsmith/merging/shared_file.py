@@ -93,6 +93,23 @@ def find_conflict_markers(
     return tuple(number for number, line in found if line in marks)
 
 
+def find_unresolved_conflict(content: bytes) -> int | None:
+    """Return the 1-based line number of the first conflict in ``content``; None without one.
+
+    A conflict is what git and capsmith write: three markers in order, whatever their labels.
+    """
+    begin: int | None = None
+    is_second_side = False
+    for number, line in enumerate(content.removeprefix(_MARK).splitlines(), 1):
+        if line.startswith(_marker("<") + b" "):
+            begin, is_second_side = begin or number, False
+        elif line == _marker("="):
+            is_second_side = begin is not None
+        elif line.startswith(_marker(">") + b" ") and is_second_side:
+            return begin
+    return None
+
+
 def has_crlf(content: bytes) -> bool:
     """Return whether the content has line endings and all of them are ``\\r\\n``.
 

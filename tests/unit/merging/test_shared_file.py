@@ -11,6 +11,7 @@ from capsmith.merging.shared_file import (
     ConflictStyle,
     Merged,
     find_conflict_markers,
+    find_unresolved_conflict,
     merge_shared,
 )
 from capsmith.merging.three_way import Agreed, merge
@@ -143,3 +144,19 @@ def test_a_merge_of_many_equal_lines_ends() -> None:
     chunks = merge(base, ours, theirs)
     assert time.process_time() - began < 10
     assert not all(isinstance(chunk, Agreed) for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"one\n<<<<<<< HEAD\nmine\n=======\ntheirs\n>>>>>>> other\n", 2),
+        (b"<<<<<<< HEAD\r\n||||||| base\r\n=======\r\n>>>>>>> other\r\n", 1),
+        (b"\xef\xbb\xbf<<<<<<< HEAD\n=======\n>>>>>>> other", 1),
+        (b"Title\n=======\n>>>>>>> quoted\n", None),
+        (b"<<<<<<< HEAD\n>>>>>>> other\n=======\n", None),
+        (b"    <<<<<<< HEAD\n    =======\n    >>>>>>> other\n", None),
+        (b"<<<<<<< HEAD\nTitle\n=======\n", None),
+    ],
+)
+def test_a_conflict_of_any_tool_is_found(content: bytes, line: int | None) -> None:
+    assert find_unresolved_conflict(content) == line
