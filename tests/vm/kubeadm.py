@@ -126,13 +126,14 @@ def _add_network(scenario: Scenario, lab: Lab) -> None:
     """Install the network of Pods as soon as there is an API server, as a user does."""
     manifest = write_network(lab.stack.folder)
 
-    def is_applied() -> bool:
+    def has_kubeconfig() -> bool:
         name = f"{scenario.name}-kubeconfig"
         if scenario.client.find("v1", "Secret", name, scenario.namespace) is None:
             raise NotYet("the control plane has no kubeconfig")
-        return bool(lab.kubectl(scenario, "apply", "--filename", str(manifest)))
+        return True
 
-    eventually(is_applied, what="flannel", timeout=MACHINE_SECONDS, interval=1.0)
+    eventually(has_kubeconfig, what="a kubeconfig", timeout=MACHINE_SECONDS, interval=1.0)
+    lab.apply(scenario, manifest)
     lab.timeline.note("flannel is applied")
 
 

@@ -115,6 +115,17 @@ class Lab:
         assert list(self.folder.iterdir()) == []
         self.timeline.note("no domain, volume, pool, network or lease is left")
 
+    def apply(self, scenario: Scenario, manifest: Path) -> None:
+        """Apply a manifest to the workload cluster, as soon as its API server answers."""
+        # To validate, kubectl would download the schemas of all kinds.
+        command = ("apply", "--validate=false", "--filename", str(manifest))
+        eventually(
+            lambda: self.kubectl(scenario, *command),
+            what=f"applied {manifest.name}",
+            timeout=MACHINE_SECONDS,
+            interval=1.0,
+        )
+
     def kubectl(self, scenario: Scenario, *command: str) -> str:
         """Return what kubectl prints of the workload cluster; raise NotYet if it fails."""
         secret = scenario.client.get(

@@ -16,9 +16,10 @@ from tests.vm.lab import MACHINE_SECONDS, Lab
 
 def check_pods(scenario: Scenario, lab: Lab) -> None:
     """A Pod reaches one on another machine by the name of its Service, without translation."""
-    for node in list_objects(scenario, lab, "nodes"):
+    list_nodes = partial(list_objects, scenario, lab, "nodes")
+    for node in eventually(list_nodes, what="Nodes", timeout=MACHINE_SECONDS):
         name = node["metadata"]["name"]
-        lab.kubectl(scenario, "apply", "--filename", str(_write_probe(lab, name)))
+        lab.apply(scenario, _write_probe(lab, name))
     pods = eventually(lambda: _ready_probes(scenario, lab), what="probes", timeout=MACHINE_SECONDS)
     assert len({each["spec"]["nodeName"] for each in pods}) == len(pods) > 1
     for client in pods:
@@ -26,7 +27,9 @@ def check_pods(scenario: Scenario, lab: Lab) -> None:
             name = server["metadata"]["name"]
             url = f"http://{name}.default.svc.cluster.local:8080/"
             asked = ("exec", client["metadata"]["name"], "--", "/probe", "get", url)
-            answer = eventually(partial(lab.kubectl, scenario, *asked), what=url)
+            answer = eventually(
+                partial(lab.kubectl, scenario, *asked), what=url, timeout=MACHINE_SECONDS
+            )
             assert answer.startswith(f"{name} "), answer
             if client is not server:
                 assert answer.split()[1].startswith(f"{client['status']['podIP']}:"), answer
