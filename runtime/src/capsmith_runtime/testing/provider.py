@@ -35,7 +35,10 @@ class InfrastructureDouble(ServiceDouble, Protocol):
         ...
 
     def clusters(self) -> list[str]:
-        """Return one name, in any format, for each cluster whose shared infrastructure exists."""
+        """Return one name, in any format, for each cluster whose shared infrastructure exists.
+
+        Raise NotImplementedError with a reason if the provider creates nothing for a cluster.
+        """
         ...
 
 
@@ -228,6 +231,14 @@ def simulate(double: object, faults: Faults) -> None:
         double.simulate(faults)
     except NotImplementedError as error:
         pytest.skip(f"not simulated: {faults}: {error}")
+
+
+def list_clusters(double: InfrastructureDouble) -> list[str]:
+    """Return the names of a double's clusters, or none if nothing is created for a cluster."""
+    try:
+        return double.clusters()
+    except NotImplementedError:
+        return []
 
 
 def has_accounts(provider: ProviderUnderTest) -> bool:

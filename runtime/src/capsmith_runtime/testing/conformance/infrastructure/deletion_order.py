@@ -9,6 +9,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.provider import list_clusters
 
 FOREGROUND = "foregroundDeletion"
 _ORDERS = (
@@ -87,7 +88,7 @@ async def _wait_until_gone(env: InfrastructureEnvironment, objects: Sequence[_Na
     for kind, key in objects:
         await env.eventually(f"{kind} is gone", partial(_has_vanished, env, kind, key))
     assert env.infrastructure.servers() == []
-    assert env.infrastructure.clusters() == []
+    assert list_clusters(env.infrastructure) == []
 
 
 def _has_vanished(env: InfrastructureEnvironment, kind: str, key: NamespacedName) -> bool:

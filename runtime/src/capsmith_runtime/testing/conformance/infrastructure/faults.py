@@ -14,6 +14,7 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
     check_one_cluster,
 )
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.provider import list_clusters
 
 OWNED_BY = ("labels", "ownerReferences")
 DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
@@ -52,7 +53,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
-        before = env.infrastructure.servers(), env.infrastructure.clusters()
+        before = env.infrastructure.servers(), list_clusters(env.infrastructure)
         provider_id = env.core.infra_machine(key)["spec"]["providerID"]
 
         env.core.pause(cluster)
@@ -60,7 +61,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         copies = [_copy(obj) for obj in _objects(env, cluster, key)]
         _delete_as_clusterctl_does(env, cluster, key)
         await env.quiet()
-        assert (env.infrastructure.servers(), env.infrastructure.clusters()) == before
+        assert (env.infrastructure.servers(), list_clusters(env.infrastructure)) == before
 
         # The target is another management cluster: other UIDs, no status, another manager.
         await env.stop()
@@ -76,7 +77,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         env.core.infrastructure_is_ready(cluster)
         await env.eventually("it is there", lambda: env.has_machine(key))
         await env.quiet()
-        assert (env.infrastructure.servers(), env.infrastructure.clusters()) == before
+        assert (env.infrastructure.servers(), list_clusters(env.infrastructure)) == before
         assert env.core.infra_machine(key)["spec"]["providerID"] == provider_id
 
     @scenario
@@ -89,7 +90,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
-        before = env.infrastructure.servers(), env.infrastructure.clusters()
+        before = env.infrastructure.servers(), list_clusters(env.infrastructure)
         for kind, name in (
             (env.machine_kind.resource.kind, key),
             (env.cluster_kind.resource.kind, cluster),
@@ -97,7 +98,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
             env.api.change(kind, name, {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}})
             env.api.remove(kind, name)
         await env.quiet()
-        assert (env.infrastructure.servers(), env.infrastructure.clusters()) == before
+        assert (env.infrastructure.servers(), list_clusters(env.infrastructure)) == before
         assert env.core.infra_machine(key)["metadata"]["finalizers"]
         assert env.core.infra_cluster(cluster)["metadata"]["finalizers"]
 

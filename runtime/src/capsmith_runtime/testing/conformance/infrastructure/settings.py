@@ -16,7 +16,7 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureConformance,
 )
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.testing.provider import ProviderUnderTest, list_clusters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,4 +86,4 @@ class TestSettings(InfrastructureConformance):
         assert env.infrastructure.servers() == []
         env.api.remove(env.cluster_kind.resource.kind, cluster)
         await env.eventually("the cluster is gone", lambda: env.is_gone(env.cluster_kind, cluster))
-        assert env.infrastructure.clusters() == []
+        assert list_clusters(env.infrastructure) == []
