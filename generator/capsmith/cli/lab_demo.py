@@ -9,7 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capsmith.clusters.lab.demo import Show, check_template, create, ensure_run, format_hints, watch
+from capsmith.clusters.lab.demo import (
+    Show,
+    check_template,
+    check_variables,
+    create,
+    ensure_run,
+    format_hints,
+    watch,
+)
 from capsmith.clusters.lab.errors import lab_not_running
 from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.objects import Cluster, ObjectRow, describe_changes, format_rows
@@ -41,6 +49,9 @@ def show_demo(
     provider = read_provider(folder)
     if not as_pods:
         provider.check_manager()
+    # In a lab that runs, the Cluster may already exist.
+    if not lab.is_running:
+        check_variables(provider)
     console = Console()
     began = time.monotonic()
     state = _provide_lab(lab, core, console, as_pods=as_pods)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 import sys
 import tempfile
@@ -58,6 +59,7 @@ from capsmith.judge.running.objects import (
 from capsmith.judge.running.run import run_checks, skip_checks
 from capsmith.judge.running.session import Session
 from capsmith.manifests.parse import mapping_of
+from capsmith.manifests.template_values import find_missing_values
 
 if TYPE_CHECKING:
     from capsmith.judge.running.servers import Installation, ManagementServers
@@ -230,8 +232,7 @@ def _pools(
 
 def _template(provider: CheckedProvider, flavor: str) -> Path:
     """Return the path to the cluster template of the first release that has ``flavor``."""
-    suffix = f"-{flavor}" if flavor else ""
-    paths = [each.folder / f"cluster-template{suffix}.yaml" for each in provider.releases]
+    paths = _list_templates(provider, flavor)
     for path in paths:
         if path.is_file():
             return path
@@ -241,6 +242,29 @@ def _template(provider: CheckedProvider, flavor: str) -> Path:
         file=str(paths[0]),
         hint="Specify objects with --objects, or another --flavor.",
     )
+
+
+def _list_templates(provider: CheckedProvider, flavor: str) -> list[Path]:
+    """Return where each release has its cluster template with ``flavor``, if it has one."""
+    suffix = f"-{flavor}" if flavor else ""
+    return [each.folder / f"cluster-template{suffix}.yaml" for each in provider.releases]
+
+
+def _check_variables(provider: CheckedProvider, request: ConformanceRequest) -> None:
+    """Raise UnreadableInput if the cluster template has variables without value and default."""
+    templates = [each for each in _list_templates(provider, request.flavor) if each.is_file()]
+    if request.objects is not None or not templates:
+        return
+    values = {**os.environ, **parse_pairs("--variable", request.variables)}
+    text = templates[0].read_text(encoding="utf-8", errors="replace")
+    missing = find_missing_values(text, values)
+    if missing:
+        raise UnreadableInput(
+            "conformance-variables",
+            f"variables of the cluster template have no value: {', '.join(missing)}",
+            file=str(templates[0]),
+            hint=f"Add {' '.join(f'--variable {name}=VALUE' for name in missing)}.",
+        )
 
 
 Progress = Callable[[str], None]
@@ -278,6 +302,7 @@ def run(
     # Files that cannot be read are reported before servers start, which takes a minute.
     for path in (*request.apply, *((request.objects,) if request.objects is not None else ())):
         read_objects(path)
+    _check_variables(provider, request)
     with _scratch(request.logs) as scratch:
         if request.kubeconfig is not None:
             return _given(provider, request, request.kubeconfig, scratch, progress, done)

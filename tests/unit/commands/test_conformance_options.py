@@ -88,6 +88,16 @@ def test_unreadable_releases(release: Path, name: str, text: str, id: str) -> No
     assert (result.exit_code, report["findings"][0]["id"]) == (2, id)
 
 
+def test_variables_of_the_cluster_template_have_values_before_servers_start(release: Path) -> None:
+    (release / "cluster-template.yaml").write_text("host: ${BOX_HOST}\nport: ${BOX_PORT}\n")
+    options = ("--manager", "x", "--variable", "BOX_PORT=1", "--format", "json")
+    result = _run(str(release), *options)
+    finding = json.loads(result.output)["findings"][0]
+    assert (result.exit_code, finding["id"]) == (2, "conformance-variables")
+    assert "BOX_HOST" in finding["message"]
+    assert "--variable BOX_HOST=VALUE" in finding["hint"]
+
+
 def test_no_infrastructure_provider(release: Path) -> None:
     (release / "infrastructure-components.yaml").unlink()
     result = _run(str(release), "--manager", "x", "--format", "json")

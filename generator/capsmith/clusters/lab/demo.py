@@ -29,6 +29,7 @@ from capsmith.clusters.processes.tools import kubernetes_version
 from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith.clusters.processes.tools.catalogue import default_core, has_kubeadm
 from capsmith.clusters.processes.wait import PATIENCE
+from capsmith.manifests.template_values import find_missing_values
 
 _GROUP = "cluster.x-k8s.io"
 _KUBEADM = "KubeadmConfig"
@@ -100,6 +101,20 @@ def check_template(provider: ProviderRepository, state: LabState) -> None:
         message = "the provider has no infrastructure, and the lab simulates none in this cluster"
         hint = "Use capsmith lab run and apply objects, or run capsmith lab up without options."
         raise LabError("lab-no-infrastructure", message, hint=hint)
+
+
+def check_variables(provider: ProviderRepository) -> None:
+    """Raise LabError if the provider's cluster template has variables without value and default."""
+    template = provider.cluster_template
+    if not provider.has_infrastructure or not template.is_file():
+        return
+    text = template.read_text(encoding="utf-8", errors="replace")
+    missing = find_missing_values(text, os.environ)
+    if missing:
+        message = f"variables of the cluster template have no value: {', '.join(missing)}"
+        commands = "; ".join(f"export {name}=VALUE" for name in missing)
+        hint = f"Set them, and run capsmith lab demo again: {commands}."
+        raise LabError("lab-variables", message, file=str(template), hint=hint)
 
 
 def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:

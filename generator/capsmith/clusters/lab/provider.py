@@ -97,6 +97,11 @@ class ProviderRepository:
         selected = [file for file in files if any(text_of(each, "kind") in scopes for each in file)]
         return [each for file in selected for each in file]
 
+    @property
+    def cluster_template(self) -> Path:
+        """Return the path to the cluster template without flavor, which may not exist."""
+        return self.folder / "templates" / "cluster-template.yaml"
+
     def check_manager(self) -> None:
         """Raise LabError if the provider's code is missing or cannot be imported."""
         done = self.run([self.python, "-m", self.package, "--help"])

@@ -18,7 +18,10 @@ class ClusterctlError(CapsmithError):
     """Raised if clusterctl fails; the message contains its output."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("clusterctl-failed", message, hint="Correct what clusterctl reports.")
+        hint = "Correct what clusterctl reports."
+        if "value for variables [" in message:
+            hint = "Set the variables in the environment, and run the command again."
+        super().__init__("clusterctl-failed", message, hint=hint)
 
 
 class ProcessError(CapsmithError):

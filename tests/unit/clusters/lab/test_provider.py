@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.lab.demo import check_template
+from capsmith.clusters.lab.demo import check_template, check_variables
 from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.installed import choose_next_version
 from capsmith.clusters.lab.provider import ProviderRepository, read_provider
@@ -121,6 +121,28 @@ def test_a_cluster_needs_machines_of_some_provider(
     with pytest.raises(LabError) if refused else nullcontext() as caught:
         check_template(read_provider(folder), state)
     assert (caught is not None) == refused
+
+
+def test_variables_of_the_cluster_template_have_values(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "provider.yaml").write_text("name: acme\ninfrastructure: {A: {}}\n")
+    provider = read_provider(folder)
+    check_variables(provider)
+    (folder / "templates").mkdir()
+    (folder / "templates" / "cluster-template.yaml").write_text(
+        "a: ${ACME_HOST}\nb: ${ACME_PORT}\n"
+    )
+
+    monkeypatch.setenv("ACME_PORT", "6443")
+    with pytest.raises(LabError, match="ACME_HOST") as caught:
+        check_variables(provider)
+    assert caught.value.finding.id == "lab-variables"
+    assert "export ACME_HOST=" in caught.value.finding.hint
+    assert "ACME_PORT" not in str(caught.value)
+
+    monkeypatch.setenv("ACME_HOST", "192.0.2.10")
+    check_variables(provider)
 
 
 def test_faults_are_those_of_the_runtime_library(
