@@ -29,7 +29,12 @@ from capsmith.commands.conformance_release import (
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running.base_session import BaseSession
-from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
+from capsmith.judge.running.checks import (
+    ADDRESSES,
+    INFRASTRUCTURE,
+    WHOLE_CLUSTER,
+    WITHOUT_MACHINE_POOLS,
+)
 from capsmith.judge.running.cluster_session import (
     ClusterSession,
     find_provided_kind,
@@ -112,7 +117,8 @@ def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
     # Also used if there is no known role: the error then names the objects that infrastructure
     # checks need.
     if found.intersection(_INFRASTRUCTURE) or not found.intersection((*_WHOLE, *POOL_ROLES)):
-        yield CheckGroup(INFRASTRUCTURE, _infrastructure)
+        has_pools = MACHINE_POOL in found
+        yield CheckGroup(INFRASTRUCTURE if has_pools else WITHOUT_MACHINE_POOLS, _infrastructure)
     if found.intersection(_WHOLE):
         yield CheckGroup(WHOLE_CLUSTER, _whole_cluster)
     if found.intersection(POOL_ROLES):

@@ -15,7 +15,12 @@ from capsmith.commands.conformance import select_groups
 from capsmith.commands.conformance_release import CheckedProvider, ConformanceRequest, read_provider
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
-from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
+from capsmith.judge.running.checks import (
+    ADDRESSES,
+    INFRASTRUCTURE,
+    WHOLE_CLUSTER,
+    WITHOUT_MACHINE_POOLS,
+)
 from capsmith.judge.running.contract import CoreObjects
 from capsmith.judge.running.ipam_session import IpamObjects, IpamSession, select_ipam_objects
 from capsmith.judge.running.model import CheckOutcome, ConformanceCheck, Selection, Timing
@@ -144,20 +149,29 @@ def test_a_pool_is_known_by_its_field(release: Path) -> None:
 @pytest.mark.parametrize(
     ("roles", "checks"),
     [
-        (("InfraCluster", "InfraMachine"), (INFRASTRUCTURE,)),
+        (("InfraCluster", "InfraMachine"), (WITHOUT_MACHINE_POOLS,)),
+        (("InfraCluster", "InfraMachine", "InfraMachinePool"), (INFRASTRUCTURE,)),
         (("BootstrapConfig",), (WHOLE_CLUSTER,)),
         (("ControlPlane",), (WHOLE_CLUSTER,)),
         (("GlobalIPPool",), (ADDRESSES,)),
-        (("none",), (INFRASTRUCTURE,)),
+        (("none",), (WITHOUT_MACHINE_POOLS,)),
         (
             ("InfraMachine", "BootstrapConfig", "ControlPlane", "IPPool"),
-            (INFRASTRUCTURE, WHOLE_CLUSTER, ADDRESSES),
+            (WITHOUT_MACHINE_POOLS, WHOLE_CLUSTER, ADDRESSES),
         ),
     ],
 )
 def test_each_role_has_its_checks(roles: tuple[str, ...], checks: tuple[object, ...]) -> None:
     found = select_groups({f"Kind{number}": role for number, role in enumerate(roles)})
     assert tuple(part.checks for part in found) == checks
+
+
+def test_only_providers_with_pools_have_their_checks() -> None:
+    names = {check.name for check in WITHOUT_MACHINE_POOLS}
+    assert not any(name.startswith("pool-") for name in names)
+    left_out = {check.name for check in INFRASTRUCTURE} - names
+    assert left_out
+    assert all(name.startswith("pool-") for name in left_out)
 
 
 def test_checks_have_one_name_and_known_rules() -> None:

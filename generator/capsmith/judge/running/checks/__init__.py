@@ -17,6 +17,8 @@ from capsmith.judge.running.ipam_session import IpamSession
 from capsmith.judge.running.model import ConformanceCheck
 from capsmith.judge.running.session import Session
 
+_POOLS: tuple[ConformanceCheck[Session], ...] = (*MACHINE_POOLS, *POOL_CHANGES)
+
 INFRASTRUCTURE: tuple[ConformanceCheck[Session], ...] = (
     *INFRA_CLUSTER,
     *INFRA_MACHINE,
@@ -24,8 +26,7 @@ INFRASTRUCTURE: tuple[ConformanceCheck[Session], ...] = (
     *PAUSING,
     *RESTARTING,
     *DELETING,
-    *MACHINE_POOLS,
-    *POOL_CHANGES,
+    *_POOLS,
     *LIFETIME,
     *MOVING,
 )
@@ -34,6 +35,11 @@ INFRASTRUCTURE: tuple[ConformanceCheck[Session], ...] = (
 The invariants judge the results of earlier checks.  The move comes last because it leaves no
 objects to check.
 """
+
+WITHOUT_MACHINE_POOLS: tuple[ConformanceCheck[Session], ...] = tuple(
+    check for check in INFRASTRUCTURE if check not in _POOLS
+)
+"""Checks for InfraClusters and InfraMachines of a provider without InfraMachinePools."""
 
 WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
     *BOOTSTRAP,

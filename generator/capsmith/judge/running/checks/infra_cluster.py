@@ -31,7 +31,8 @@ def _ownerless(session: Session) -> None:
 def _endpoint(session: Session) -> None:
     infrastructure = ensure_main_cluster(session)
     if not session.provides_endpoint:
-        raise Skipped("infrastructure clusters have no endpoint; control plane providers supply it")
+        message = "infrastructure clusters have no endpoint; the user or a control plane gives it"
+        raise Skipped(message)
     kind = session.objects.cluster_kind
     expected = endpoint(infrastructure)
     path = "spec.controlPlaneEndpoint"
