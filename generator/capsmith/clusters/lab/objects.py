@@ -201,12 +201,19 @@ class Blocker:
         return self.describe(_MAX_MESSAGE)
 
     def describe(self, max_message: int) -> str:
-        """Return the text with at most ``max_message`` characters of the message."""
+        """Return the text with at most ``max_message`` characters of the message.
+
+        The end of an error is kept, because many SDKs name the cause last.
+        """
         if not self.message:
             return self.title
         if len(self.message) <= max_message:
             return f"{self.title}: {self.message}"
-        return f"{self.title}: {self.message[:max_message]} …"
+        if not self.is_error:
+            return f"{self.title}: {self.message[:max_message]} …"
+        end = max_message // 2
+        start = self.message[: max_message - end]
+        return f"{self.title}: {start} … {self.message[-end:]}"
 
 
 def find_blocker(obj: JSON) -> Blocker | None:

@@ -133,7 +133,18 @@ def test_a_row_of_the_demo_has_no_control_characters() -> None:
 
 def test_the_secret_of_a_long_error_is_named() -> None:
     row = row_of(f"{'x' * 200} 401 Unauthorized", "LoginRefused", credentialsRef={"name": "login"})
-    assert row.waiting == f"Ready (LoginRefused): {'x' * 100} … (Secret default/login)"
+    message = f"{'x' * 50} … {'x' * 33} 401 Unauthorized"
+    assert row.waiting == f"Ready (LoginRefused): {message} (Secret default/login)"
+
+
+def test_the_cause_at_the_end_of_a_long_error_is_shown() -> None:
+    message = (
+        "HTTPSConnectionPool(host='cloud.example.com', port=8006): Max retries exceeded with url: /"
+        " (Caused by NewConnectionError('[Errno 111] Connection refused'))"
+    )
+    waiting = row_of(message, "Unreachable").waiting
+    assert waiting.startswith("Ready (Unreachable): HTTPSConnectionPool(host='cloud.example.com'")
+    assert waiting.endswith("[Errno 111] Connection refused'))")
 
 
 def test_a_wait_of_the_demo_names_no_secret() -> None:
