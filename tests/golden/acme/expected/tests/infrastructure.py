@@ -50,7 +50,10 @@ class Infrastructure:
         (self._folder / "faults").write_text(str(faults))
 
     def clusters(self) -> list[str]:
-        """Return a unique name of the shared resources of each cluster."""
+        """Return a unique name of the shared resources of each cluster.
+
+        Raise NotImplementedError with a reason if your provider creates nothing for a cluster.
+        """
         return self._names("clusters")
 
     def _field(self, name: str) -> dict[str, str]:
