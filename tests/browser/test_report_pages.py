@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.findings import Location
 from capsmith.report_pages import html
 from capsmith.report_pages.model import Entry, Group, ReportPage, Section
 from tests.browser.window import ENTER, Window
@@ -98,6 +99,17 @@ def test_findings_are_sorted_by_the_keyboard(window: Window, tmp_path: Path) -> 
     assert window.run(rules) == ["CC-02", "CC-01"]
     window.press(window.find("#order"), "by r")
     window.wait(lambda: window.run(rules) == ["CC-01", "CC-02"])
+
+
+def test_findings_of_a_file_are_sorted_by_line(window: Window, tmp_path: Path) -> None:
+    places = [("b.yaml", 10, 3), ("b.yaml", 9, 1), ("a.yaml", 100, 1), ("b.yaml", 10, 2), ("", 0, 0)]
+    entries = tuple(Entry("CC-01", f"{place}", Location(*place)) for place in places)
+    page = ReportPage("", "", True, sections=(Section("Breaks", (Group("", entries),)),))
+    window.open(write(tmp_path, html.render(page)))
+    window.press(window.find("#order"), "by f")
+    shown = "return [...document.querySelectorAll('.finding summary')].map(e => e.textContent)"
+    expected = [f"CC-01 {place}" for place in sorted(places)]
+    window.wait(lambda: window.run(shown) == expected)
 
 
 def test_a_printed_report_has_all_findings_and_no_controls(window: Window, tmp_path: Path) -> None:

@@ -27,7 +27,10 @@
     } else {
       const value = (finding) => finding.dataset[key];
       const compare = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
-      list.append(...[...findings].sort(compare));
+      const place = ({ dataset }) => [dataset.line, dataset.column].map(Number);
+      const compareLines = (a, b) => place(a)[0] - place(b)[0] || place(a)[1] - place(b)[1];
+      const inOrder = (a, b) => compare(a, b) || (key === "file" ? compareLines(a, b) : 0);
+      list.append(...[...findings].sort(inOrder));
     }
     filter();
   };
