@@ -15,6 +15,7 @@ from capsmith.manifests.parse import Manifest
 from tests.verify.places import run
 from tests.verify.releases import crd, ids, violations, write
 
+V1BETA1 = "cluster.x-k8s.io/v1beta1"
 V1BETA2 = "cluster.x-k8s.io/v1beta2"
 Fields = dict[str, Any]
 
@@ -278,3 +279,26 @@ def test_a_crd_with_one_version_needs_no_conversion(
     write(tmp_path, cluster, *manager("acme")[:1])
     for rule in ("CC-36", "CC-37"):
         assert list(classes(tmp_path, rule).values()) == [effect]
+
+
+@pytest.mark.parametrize(
+    ("rule", "labels", "when"),
+    [
+        (
+            "GEN-06",
+            {V1BETA1: "v1", V1BETA2: "v1"},
+            "a ClusterClass has the control plane and machineInfrastructure for its Machines",
+        ),
+        ("GEN-07", {V1BETA2: "v1"}, "a ClusterClass names the version"),
+    ],
+)
+def test_topology_looks_for_the_contract_of_a_control_plane_s_version(
+    tmp_path: Path, rule: str, labels: dict[str, str], when: str
+) -> None:
+    """Core up to v1.10 knows one contract, and does not look."""
+    group = "controlplane.cluster.x-k8s.io"
+    write(tmp_path, crd("AcmeControlPlane", labels, ("v1beta1", "v1")[rule == "GEN-06" :], group=group))
+    (found,) = violations(str(tmp_path), "--select", rule)
+    assert (found["class"], found["when"]) == ("breaks-when", when)
+    assert found["core"] == ["v1.11", "v1.12", "v1.13", "v1.14", "v1.15"]
+    assert not violations(str(tmp_path), "--select", rule, "--target", "core=v1.10")

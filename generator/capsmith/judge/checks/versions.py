@@ -109,7 +109,8 @@ def check_contract_label_every_served(context: Context) -> Iterator[Violation]:
             if labels and version.served and version.name not in named:
                 yield Violation(
                     crd.manifest,
-                    f"{crd.kind}: version {version.name!r} is served but not in a contract label",
+                    f"{crd.kind}: version {version.name!r} is served, but not in the label of "
+                    "a contract that core knows",
                     path=crd.schema_path(version.name)[:3],
                 )
 
