@@ -302,3 +302,44 @@ def test_topology_looks_for_the_contract_of_a_control_plane_s_version(
     assert (found["class"], found["when"]) == ("breaks-when", when)
     assert found["core"] == ["v1.11", "v1.12", "v1.13", "v1.14", "v1.15"]
     assert not violations(str(tmp_path), "--select", rule, "--target", "core=v1.10")
+
+
+def test_a_manager_may_only_read_pools(tmp_path: Path) -> None:
+    """Claims and addresses are written; a pool may be a description without status."""
+    pool = crd("AcmeIPPool", group="ipam.cluster.x-k8s.io")
+    role: Fields = {"kind": "ClusterRole", "metadata": {"name": "acme"}}
+    role["apiVersion"] = "rbac.authorization.k8s.io/v1"
+    rule = {"apiGroups": ["ipam.cluster.x-k8s.io"], "resources": ["acmeippools"]}
+    effects = []
+    for verbs in (["list", "watch"], ["list", "watch", "patch"], ["patch", "update"]):
+        role["rules"] = [{**rule, "verbs": verbs}]
+        write(tmp_path, pool, role, *manager("acme"), name="ipam-components.yaml")
+        effects.append(classes(tmp_path, "RB-06"))
+    neither = "the manager can neither patch nor update acmeippools"
+    of_group = ".ipam.cluster.x-k8s.io"
+    assert effects == [
+        {f"{neither}{of_group}": "advice", f"{neither}/status{of_group}": "advice"},
+        {f"{neither}/status{of_group}": "breaks"},
+        {
+            f"the manager cannot list, watch acmeippools{of_group}": "breaks",
+            f"{neither}/status{of_group}": "breaks",
+        },
+    ]
+
+
+@pytest.mark.parametrize("is_part_required", [False, True])
+def test_an_optional_endpoint_may_require_its_host(tmp_path: Path, is_part_required: bool) -> None:
+    text, number = {"type": "string"}, {"type": "integer"}
+    endpoint = {
+        "type": "object",
+        "properties": {"host": text, "port": number},
+        "required": ["host"],
+    }
+    cluster = crd("AcmeCluster", {V1BETA2: "v1"}, spec={"controlPlaneEndpoint": endpoint})
+    if is_part_required:
+        schema = cluster["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["properties"]["spec"]["required"] = ["controlPlaneEndpoint"]
+    write(tmp_path, cluster)
+    effect = "breaks-when" if is_part_required else "advice"
+    message = "AcmeCluster v1: spec.controlPlaneEndpoint.host is required; expected optional"
+    assert classes(tmp_path, "IC-02") == {message: effect}

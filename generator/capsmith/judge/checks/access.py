@@ -107,6 +107,8 @@ class OwnVerbs:
     """Alternative verbs on the kind. The manager needs at least one."""
     status_one_of: tuple[str, ...]
     """Alternative verbs on the kind's status. The manager needs at least one."""
+    only_read: tuple[str, ...] = ()
+    """Roles of kinds that a manager may only read. Without any right to write, it does not."""
 
 
 @check("manager-own-kinds", OwnVerbs)
@@ -119,22 +121,30 @@ def check_manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Viol
         # Several managers may share the kinds: one of them has to reconcile each.
         if complaints and all(complaints):
             number = complaints.index(min(complaints, key=len))
-            for complaint in complaints[number]:
-                yield Violation(managers[number], f"the manager {complaint}", path=ACCOUNT)
+            is_read = crd.role in params.only_read and not _may_write(crd, grants[number])
+            for complaint, is_reading in complaints[number]:
+                yield Violation(
+                    managers[number],
+                    f"the manager {complaint}",
+                    path=ACCOUNT,
+                    harmless=is_read and not is_reading,
+                )
 
 
-def _complain_of_access(crd: Crd, grants: Iterable[Grant], params: OwnVerbs) -> Iterator[str]:
-    """Yield what a manager with these grants cannot do with a kind."""
+def _complain_of_access(
+    crd: Crd, grants: Iterable[Grant], params: OwnVerbs
+) -> Iterator[tuple[str, bool]]:
+    """Yield what a manager with these grants cannot do with a kind, and whether that is reading."""
     known = list(grants)
     lacking = find_missing(known, crd.group, crd.plural, params.verbs)
     if lacking:
-        yield f"cannot {', '.join(lacking)} {_full_name(crd)}"
+        yield f"cannot {', '.join(lacking)} {_full_name(crd)}", True
     for resource, verbs in (
         (crd.plural, params.one_of),
         (f"{crd.plural}/status", params.status_one_of),
     ):
         if find_missing(known, crd.group, resource, verbs) == list(verbs):
-            yield f"can neither {' nor '.join(verbs)} {resource}.{crd.group}"
+            yield f"can neither {' nor '.join(verbs)} {resource}.{crd.group}", False
 
 
 def _find_own_managers(context: Context) -> tuple[Manifest, ...]:

@@ -90,9 +90,16 @@ def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
                     crd.manifest,
                     f"{where}: {path} is required; expected optional",
                     path=crd.schema_path(version.name, path),
-                    # A pool creates its machines completely.
-                    harmless=context.bundle.is_pool_machine(crd),
+                    # A pool creates its machines completely, and objects may omit an optional part.
+                    harmless=context.bundle.is_pool_machine(crd)
+                    or _is_in_optional_part(version, path),
                 )
+
+
+def _is_in_optional_part(version: CrdVersion, path: str) -> bool:
+    """Return whether a field is inside an object, below spec or status, that may be missing."""
+    parent = path.rpartition(".")[0]
+    return "." in parent and not is_required(version.schema, parent)
 
 
 def _subresource(version: CrdVersion, params: Parts) -> Iterator[str]:
