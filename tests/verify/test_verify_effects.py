@@ -343,3 +343,48 @@ def test_an_optional_endpoint_may_require_its_host(tmp_path: Path, is_part_requi
     effect = "breaks-when" if is_part_required else "advice"
     message = "AcmeCluster v1: spec.controlPlaneEndpoint.host is required; expected optional"
     assert classes(tmp_path, "IC-02") == {message: effect}
+
+
+@pytest.mark.parametrize(
+    ("container", "effect"),
+    [
+        ({"ports": [{"name": "webhook-server", "containerPort": 9443}]}, "breaks-when"),
+        ({"ports": [{"containerPort": 9444}]}, ""),
+        ({"ports": [{"containerPort": 9443}], "args": ["--webhook-port=9444"]}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_port_number_need_not_be_declared(
+    tmp_path: Path, container: Fields, effect: str
+) -> None:
+    deployment = manager("acme")[0]
+    template = deployment["spec"]["template"]
+    template["metadata"] = {"labels": {"app": "acme"}}
+    template["spec"]["containers"][0] |= container
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "webhook", "namespace": "acme-system"},
+        "spec": {"selector": {"app": "acme"}, "ports": [{"port": 443, "targetPort": 9444}]},
+    }
+    client = {"service": {"name": "webhook", "namespace": "acme-system"}}
+    hook = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "acme"},
+        "webhooks": [{"name": "a.example.com", "clientConfig": client}],
+    }
+    write(tmp_path, deployment, service, hook)
+    assert "".join(classes(tmp_path, "CC-36").values()) == effect
+
+
+def test_a_crd_of_a_removed_version_is_reported_in_source_trees(tmp_path: Path) -> None:
+    """The single version of such a CRD is in spec.version; a patch has none."""
+    old = crd("AcmeMachine")
+    old["apiVersion"] = "apiextensions.k8s.io/v1beta1"
+    del old["spec"]["versions"]
+    write(tmp_path, old, name="patch.yaml")
+    assert classes(tmp_path, "CRD-26") == {}
+    old["spec"]["version"] = "v1alpha1"
+    write(tmp_path, old, name="crd.yaml")
+    assert "breaks" in classes(tmp_path, "CRD-26").values()

@@ -50,7 +50,12 @@ def _manifests(context: Context) -> Iterator[Manifest]:
     is_built = bool(context.bundle.files(Artefact.COMPONENTS))
     for crd in context.bundle.crds:
         # In a source tree, a CRD without versions is a kustomize patch.
-        if is_built or crd.manifest.listing("spec", "versions"):
+        # The single version of apiextensions.k8s.io/v1beta1 is in spec.version.
+        if (
+            is_built
+            or crd.manifest.listing("spec", "versions")
+            or text_of(crd.manifest.document, "spec", "version")
+        ):
             yield crd.manifest
 
 

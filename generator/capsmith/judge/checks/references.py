@@ -92,47 +92,68 @@ def check_webhook_service(context: Context) -> Iterator[Violation]:
     services = {service.name: service for service in context.bundle.all_of("Service")}
     for client in _clients(context.bundle):
         service = services.get(client.name)
+        when = ""
         if service is None:
             message = f"{client.manifest}: Service {client.name} is not in the release"
         else:
-            message = _explain_unreachable(context.bundle, client, service)
+            message, when = _explain_unreachable(context.bundle, client, service)
         if message:
             yield Violation(
                 client.manifest,
                 message,
                 path=(*client.path, "service"),
                 harmless=client.is_optional,
+                when=when,
             )
 
 
-def _explain_unreachable(bundle: Bundle, client: Client, service: Manifest) -> str:
-    """Return why no Pod answers at the port of a Service; empty if one may."""
+_UNDECLARED = "no container listens on a port that it does not declare"
+
+
+def _explain_unreachable(bundle: Bundle, client: Client, service: Manifest) -> tuple[str, str]:
+    """Return why no Pod answers at the port of a Service, and when; empty if one may."""
     number = client.service.get("port", _HTTPS)
     ports = [mapping_of(port) for port in service.listing("spec", "ports")]
     port = next((each for each in ports if each.get("port") == number), None)
     if port is None:
-        return f"{client.manifest}: {service} has no port {number}"
+        return f"{client.manifest}: {service} has no port {number}", ""
     selector = service.mapping("spec", "selector")
     # Without a selector, endpoints come from elsewhere.
     if not selector:
-        return ""
+        return "", ""
     selected = [each for each in list_workloads(bundle) if is_selected(each, selector)]
     if not selected:
-        return f"{client.manifest}: {service} selects no Pod of the release"
-    target = port.get("targetPort", number)
+        return f"{client.manifest}: {service} selects no Pod of the release", ""
+    target = str(port.get("targetPort", number))
+    message = f"{client.manifest}: {service} leads to port {target}, which no container declares"
     # A port number reaches a container that does not declare it, but a port name must be declared.
-    if isinstance(target, str) and not target.isdigit() and target not in _port_names(selected):
-        return f"{client.manifest}: {service} leads to port {target}, which no container declares"
-    return ""
+    if not target.isdigit():
+        return ("", "") if has_variable(target) or target in _ports(selected, "name") else (message, "")
+    declared = _ports(selected, "containerPort")
+    if not declared or target in declared or _is_argument(selected, target):
+        return "", ""
+    return message, _UNDECLARED
 
 
-def _port_names(workloads: list[Manifest]) -> set[str]:
+def _ports(workloads: list[Manifest], key: str) -> set[str]:
+    """Return the names or numbers of the ports that containers declare."""
     return {
-        text_of(port, "name")
+        str(mapping_of(port).get(key, ""))
         for workload in workloads
         for container in list_containers(workload)
         for port in list_of(container, "ports")
     }
+
+
+def _is_argument(workloads: list[Manifest], port: str) -> bool:
+    """Return whether an argument or variable of a container has the number of a port."""
+    number = re.compile(rf"(?<!\d){port}(?!\d)")
+    return any(
+        number.search(str(mapping_of(container).get(key, "")))
+        for workload in workloads
+        for container in list_containers(workload)
+        for key in ("args", "command", "env")
+    )
 
 
 @dataclass(frozen=True, slots=True)
