@@ -388,3 +388,18 @@ def test_a_crd_of_a_removed_version_is_reported_in_source_trees(tmp_path: Path) 
     old["spec"]["version"] = "v1alpha1"
     write(tmp_path, old, name="crd.yaml")
     assert "breaks" in classes(tmp_path, "CRD-26").values()
+
+
+def test_copies_of_a_crd_with_other_labels_are_named_in_source_trees(tmp_path: Path) -> None:
+    """Which of them a release has cannot be seen; patches of other objects are no copies."""
+    role: Fields = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    role["metadata"] = {"name": "acme"}
+    first = write(tmp_path, crd("AcmeMachine", {V1BETA2: "v1"}), role, name="a.yaml")
+    write(tmp_path, crd("AcmeMachine"), {**role, "rules": []}, name="b.yaml")
+    message = (
+        "CustomResourceDefinition acmemachines.infrastructure.cluster.x-k8s.io is also in "
+        f"{first}:1, with other labels"
+    )
+    assert classes(tmp_path, "CC-49") == {message: "breaks-when"}
+    write(tmp_path, crd("AcmeMachine", {V1BETA2: "v1"}), name="b.yaml")
+    assert classes(tmp_path, "CC-49") == {}
