@@ -322,6 +322,39 @@ def test_templates_of_helm_charts_are_left_out(tmp_path: Path) -> None:
     assert "templates/manager.yaml" not in run(str(tmp_path), "--advice").output
 
 
+def test_crds_that_a_chart_does_not_install_are_left_out(tmp_path: Path) -> None:
+    """Where only a chart has a Deployment, other CRDs may be input of code generators."""
+    chart = tmp_path / "charts" / "coral"
+    for folder in (chart / "templates", chart / "crds", tmp_path / "api"):
+        folder.mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("name: coral\n")
+    copied = "{{ .Files.Get \"reefs.example.com.yaml\" }}\n"
+    (chart / "templates" / "crds.yaml").write_text(copied)
+    group = {"group": "example.com"}
+    places = {"api/a.yaml": "Config", "api/b.yaml": "Setting", "api/c.yaml": "Reef"}
+    for file, kind in {**places, "charts/coral/crds/d.yaml": "Coral"}.items():
+        document = crd(kind, **group)
+        del document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["type"]
+        (tmp_path / file).write_text(yaml.safe_dump(document))
+    machine = crd("CoralMachine")
+    del machine["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["type"]
+    (tmp_path / "api" / "machine.yaml").write_text(yaml.safe_dump(machine))
+
+    def judged() -> list[str]:
+        found = violations(str(tmp_path), "--select", "CRD-24")
+        return sorted({Path(violation["file"]).name for violation in found})
+
+    assert judged() == ["a.yaml", "b.yaml", "c.yaml", "d.yaml", "machine.yaml"]
+    (chart / "templates" / "deployment.yaml").write_text("{{ if .Values }}\nkind: Deployment\n")
+    assert judged() == ["c.yaml", "d.yaml", "machine.yaml"]
+    reason = "only a Helm chart has a Deployment, and it does not install this CRD"
+    note = f"{tmp_path}/api/a.yaml: {reason}; the same holds for 1 more"
+    assert left_out(str(tmp_path))[-1] == note
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "coral"}}
+    (tmp_path / "api" / "manager.yaml").write_text(yaml.safe_dump(deployment))
+    assert judged() == ["a.yaml", "b.yaml", "c.yaml", "d.yaml", "machine.yaml"]
+
+
 @with_kustomize
 def test_a_tree_of_several_releases(tmp_path: Path) -> None:
     folder = tree(tmp_path)

@@ -19,6 +19,7 @@ from capsmith.judge.release.kustomized import (
     build_with_kustomize,
     build_without_kustomize,
     leave_out_parts,
+    leave_out_uninstalled,
 )
 from capsmith.judge.release.live import Answers, Questions, judge_live, prepare_questions
 from capsmith.judge.release.model import Ignored, Verdict, VerifyOptions
@@ -150,10 +151,13 @@ def _answers(request: VerifyRequest, asked: Questions) -> Answers:
 
 def _release(paths: Sequence[Path]) -> ReleaseFiles:
     """Return the release in ``paths``, with the kustomizations of source trees built."""
-    files, left_out = _files(paths)
+    files, left_out, templates = _files(paths)
     release = read_release(files)
-    release.manifests, not_released = _build(files, release)
-    release.left_out = (*left_out, *not_released)
+    built = _build(files, release)
+    if templates:
+        built = leave_out_uninstalled(built, {str(each): _read(each) for each in templates})
+    release.manifests = built.manifests
+    release.left_out = (*left_out, *built.left_out)
     return release
 
 
@@ -190,25 +194,37 @@ def _ids(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
-def _files(paths: Sequence[Path]) -> tuple[list[SourceFile], tuple[str, ...]]:
-    """Return the files to judge, and notes on those that are left out.
+def _files(paths: Sequence[Path]) -> tuple[list[SourceFile], tuple[str, ...], list[Path]]:
+    """Return the files to judge, notes on those that are left out, and templates of Helm charts.
 
     They are the files that were named, and the YAML files in folders.
     """
     files: dict[str, SourceFile] = {}
     left_out: list[str] = []
+    templates: list[Path] = []
     for path in paths:
         if not path.is_symlink() and path.is_dir():
-            found, notes = _in_folder(path)
-            left_out += notes
-            for each in found:
+            found = _in_folder(path)
+            left_out += found.notes
+            templates += found.templates
+            for each in found.files:
                 files.setdefault(str(each), SourceFile(str(each), _read(each)))
         else:
             files.setdefault(str(path), SourceFile(str(path), _read(path), True))
-    return list(files.values()), tuple(left_out)
+    return list(files.values()), tuple(left_out), templates
 
 
-def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:
+class _Folder(NamedTuple):
+    """The files of a folder that are judged."""
+
+    files: list[Path]
+    notes: list[str]
+    """Notes on the files that are left out."""
+    templates: list[Path]
+    """Templates of Helm charts, which are left out, too."""
+
+
+def _in_folder(folder: Path) -> _Folder:
     """Return the release assets below a folder, or all YAML files if there are none, and notes.
 
     A folder without release assets is a source tree.  Files of its tests are left out, because
@@ -227,21 +243,23 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:
         folders = ", ".join(sorted(set().union(*tests.values())))
         notes.append(_note(folder, len(tests), f"folders called {folders}"))
     charts = {path.parent for path in found if path.name == "Chart.yaml"}
-    plain = [path for path in kept if charts.isdisjoint(_above_templates(path))]
-    if plain and len(plain) < len(kept):
-        count = len(kept) - len(plain)
-        notes.append(_note(folder, count, "folders called templates of Helm charts"))
-        kept = plain
+    templates = [path for path in kept if not charts.isdisjoint(_above_templates(path))]
+    if 0 < len(templates) < len(kept):
+        notes.append(_note(folder, len(templates), "folders called templates of Helm charts"))
+        dropped = set(templates)
+        kept = [path for path in kept if path not in dropped]
+    else:
+        templates = []
     assets = [path for path in kept if is_release_asset(str(path))]
     components = [path for path in assets if is_components_file(str(path))]
     if not components:
-        return kept, notes
+        return _Folder(kept, notes, templates)
     sources = set(kept) - set(assets)
     # Beside a release are other files at times; only sources may be what the user wants to verify.
     if any(path.name in KUSTOMIZATION_FILES for path in sources):
         places = f"the source tree: remove {components[0]} to verify the sources instead"
         notes.append(_note(folder, len(sources), places))
-    return assets, notes
+    return _Folder(assets, notes, templates)
 
 
 def _above_templates(path: Path) -> Iterator[Path]:

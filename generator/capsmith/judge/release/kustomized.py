@@ -99,6 +99,55 @@ def leave_out_parts(manifests: Sequence[Manifest], named: Container[str]) -> Bui
     return BuiltTree(tuple(each for each in manifests if each.file not in parts), notes)
 
 
+_CHART_DEPLOYMENT = re.compile(r"^kind: [\"']?Deployment\b", re.MULTILINE)
+_CLUSTER_API = "cluster.x-k8s.io"
+
+
+def leave_out_uninstalled(built: BuiltTree, templates: Mapping[str, str]) -> BuiltTree:
+    """Return the tree without CRDs that nothing installs, as far as the tree shows.
+
+    ``templates`` are the texts of the templates of Helm charts, by file name.  Where only these
+    have a Deployment, a release has what its chart installs, and other CRDs may be there for code
+    generators.  CRDs of Cluster API's groups or with its labels are kept, because a build may copy
+    them into the chart.
+    """
+    text = "\n".join(templates.values())
+    if not _CHART_DEPLOYMENT.search(text) or any(
+        each.kind == "Deployment" for each in built.manifests
+    ):
+        return built
+    charts = tuple(f"{posixpath.dirname(_find_templates(file))}/" for file in templates)
+    kept: list[Manifest] = []
+    files: set[str] = set()
+    for each in built.manifests:
+        is_installed = (
+            each.kind != "CustomResourceDefinition"
+            or each.file.replace("\\", "/").startswith(charts)
+            or each.name in text
+            or _is_of_cluster_api(each)
+        )
+        kept += [each] if is_installed else []
+        files |= set() if is_installed else {each.file}
+    dropped = sorted(files)
+    if not dropped:
+        return built
+    more = f"; the same holds for {len(dropped) - 1} more" if len(dropped) > 1 else ""
+    reason = "only a Helm chart has a Deployment, and it does not install this CRD"
+    return BuiltTree(tuple(kept), (*built.left_out, f"{dropped[0]}: {reason}{more}"))
+
+
+def _find_templates(file: str) -> str:
+    """Return the outermost folder called ``templates`` of a Helm chart's template."""
+    parts = file.replace("\\", "/").split("/")
+    return "/".join(parts[: parts.index("templates") + 1])
+
+
+def _is_of_cluster_api(crd: Manifest) -> bool:
+    labels = crd.mapping("metadata", "labels")
+    names = (text_of(crd.document, "spec", "group"), *(str(each).split("/")[0] for each in labels))
+    return any(name == _CLUSTER_API or name.endswith(f".{_CLUSTER_API}") for name in names)
+
+
 def _split_roots(tree: Kustomizations) -> tuple[list[str], list[str]]:
     """Return the folders of the kustomizations that build releases, and those of all others."""
     roots = [root for root in tree.roots() if tree.all[root].kind != "Component"]
