@@ -146,7 +146,7 @@ def test_nothing_is_cloned_whose_name_a_folder_has(tmp_path: Path, name: str) ->
 
 @with_kustomize
 def test_a_tree_that_kustomize_refuses(tmp_path: Path) -> None:
-    folder = tree(tmp_path, patches=[{"path": "missing.yaml"}])
+    folder = tree(tmp_path, patches=[{"patch": "kind: Absent"}])
     assert refused(str(folder)) == "verify-kustomize"
 
 
@@ -391,6 +391,57 @@ def test_an_overlay_for_developers_is_not_the_release(
     for each in names:
         write(folder / each, {"resources": ["../default"], "patches": patches})
     assert "GEN-02" in [v["id"] for v in violations(str(tmp_path))]
+
+
+@with_kustomize
+def test_one_overlay_beside_those_for_developers_is_the_release(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "config", label="v9")
+    patch = [{"op": "replace", "path": f"/metadata/labels/{LABEL}", "value": "v1"}]
+    target = {"kind": "CustomResourceDefinition"}
+    patches = [{"target": target, "patch": json.dumps(patch)}]
+    write(folder / "dev", {"resources": ["../default"]})
+    write(folder / "release", {"resources": ["../default"], "patches": patches})
+    assert "GEN-02" not in [v["id"] for v in violations(str(tmp_path))]
+
+
+@with_kustomize
+def test_the_base_of_an_overlay_that_cannot_be_built_is_the_release(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "config", label="v9")
+    write(folder / "variant", {"resources": ["../default", "generated.yaml"]})
+    assert "GEN-02" in [v["id"] for v in violations(str(tmp_path))]
+    (note,) = left_out(str(tmp_path))
+    reason = "generated.yaml does not exist in this tree, and nothing is downloaded"
+    assert note == f"{folder}/variant/kustomization.yaml: {reason}"
+
+
+@with_kustomize
+@pytest.mark.parametrize(
+    "patches",
+    [{"patches": [{"path": "image.yaml"}]}, {"patchesStrategicMerge": ["image.yaml"]}],
+    ids=["patches", "patchesStrategicMerge"],
+)
+def test_a_patch_that_the_build_generates_is_named(
+    tmp_path: Path, patches: dict[str, Any]
+) -> None:
+    folder = tree(tmp_path)
+    write(folder / "default", {"resources": ["../crd"], **patches})
+    result = run(str(folder), "--format", "json")
+    (finding,) = json.loads(result.output)["findings"]
+    assert finding["message"].startswith("image.yaml does not exist in this tree")
+
+
+def test_errors_of_several_lines_are_reported_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "kubectl"
+    program.parent.mkdir()
+    lines = ["# Warning", 'E1129 10:00:00.1 7 run.go:72] "command failed" err=<', "\tno file", "\t: x", " >"]
+    program.write_text("#!/bin/sh\nprintf '%s\\n' '" + "' '".join(lines) + "' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    result = run(str(tree(tmp_path / "config")), "--format", "json")
+    (finding,) = json.loads(result.output)["findings"]
+    assert finding["message"] == "kustomize build failed: no file : x"
 
 
 @with_kustomize

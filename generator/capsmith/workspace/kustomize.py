@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, REFERENCES
-from capsmith.manifests.parse import list_of, parse_manifests
+from capsmith.manifests.parse import list_of, parse_manifests, text_of
 from capsmith.workspace.reading import read_document
 
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
@@ -21,6 +21,8 @@ _TIMEOUT = 120.0
 _OVERLAY = "buildMetadata: [originAnnotations]\nresources:\n- {folder}\n"
 _PLUGINS = ("generators", "transformers", "validators")
 _FOLLOWED = (*REFERENCES, *_PLUGINS)
+_PATCHES = ("patches", "patchesstrategicmerge", "patchesjson6902")
+"""Keys of patches, in lower case."""
 _VALUES = frozenset({"commonannotations", "annotations", "literals"})
 """Keys, in lower case, below which strings are plain values rather than paths."""
 _REPOSITORY = re.compile(
@@ -38,6 +40,7 @@ _NOWHERE = {
     **dict.fromkeys(("NO_PROXY", "no_proxy"), ""),
 }
 _LOGGED = re.compile(r'[EWIF]\d{4} [\d:.]+ +\d+ \S+\] "command failed" err="(.*)"$')
+_BEGINS = '"command failed" err=<'
 _HINT = "Specify the folder of the kustomization that builds the release, or verify its output."
 
 
@@ -83,14 +86,20 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
             raise _refusal(folder, str(error)) from error
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise _refusal(folder, _read_reason(lines[-1]).replace(path, str(folder)))
+        raise _refusal(folder, _read_reason(lines).replace(path, str(folder)))
     return KustomizeOutput(done.stdout.decode(errors="replace"), above)
 
 
-def _read_reason(line: str) -> str:
-    """Return the error in a line of kubectl's log, without time and process; others as they are."""
-    found = _LOGGED.match(line)
-    return found[1].replace('\\"', '"') if found else line
+def _read_reason(lines: Sequence[str]) -> str:
+    """Return the last error, without the time and process of kubectl's log.
+
+    kubectl logs an error of several lines between ``err=<`` and ``>``.
+    """
+    begins = [number for number, line in enumerate(lines) if line.endswith(_BEGINS)]
+    if begins and lines[-1].strip() == ">":
+        return " ".join(line.strip() for line in lines[begins[-1] + 1 : -1])
+    found = _LOGGED.match(lines[-1])
+    return found[1].replace('\\"', '"') if found else lines[-1]
 
 
 def _refuse_remote(top: Path) -> None:
@@ -127,10 +136,22 @@ def _check_kustomization(folder: Path, file: Path) -> Iterator[Path]:
                 raise _missing(name, file)
         for address in _addresses(document):
             raise _remote(address, file)
+        for name in _list_patch_files(document):
+            if not _exists(folder / name):
+                raise _missing(name, file)
         yield from (below for below in (folder / name for name in paths) if below.is_dir())
         plugins = [str(name) for key in _PLUGINS for name in list_of(document, key)]
         for plugin in plugins:
             _refuse_plugin(folder, plugin, file)
+
+
+def _list_patch_files(document: Mapping[Any, Any]) -> Iterator[str]:
+    """Yield the files of patches that a kustomization names; other patches are YAML themselves."""
+    for key in _PATCHES:
+        for entry in list_of(document, key):
+            name = entry if isinstance(entry, str) else text_of(entry, "path")
+            if name and "\n" not in name and not name.startswith("{"):
+                yield name
 
 
 def _exists(path: Path) -> bool:

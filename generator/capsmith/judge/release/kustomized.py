@@ -22,6 +22,7 @@ _RELEASE = "default"
 """Name that kubebuilder gives the folder of the kustomization that builds the release."""
 
 
+_SEVERAL = "verify-several"
 _FOR_DEVELOPERS = re.compile(
     r"(^|[-_.])(ci|debug|dev|developer|development|e2e|kind|local|test|testing|tests|tilt)([-_.]|$)"
 )
@@ -65,7 +66,7 @@ def build_with_kustomize(
     builder = _TreeBuilder(tree, run, read, manifests)
     roots, others = _split_roots(tree)
     for root in track("building kustomization", roots):
-        builder.build(root)
+        builder.build_release(root)
     released = tuple(builder.built)
     for root in track("looking at kustomization", others):
         builder.build_or_note(root)
@@ -165,14 +166,16 @@ def _find_releases(tree: Kustomizations, roots: Sequence[str]) -> list[str]:
     if named:
         return []
     # One overlay of that folder may set the image of the release; several are several releases.
-    overlays = {
-        root: [each for each in tree.list_below(root) if posixpath.basename(each) == _RELEASE]
-        for root in roots
-    }
-    overlays = {root: found for root, found in overlays.items() if found}
-    if overlays and all(_FOR_DEVELOPERS.search(posixpath.basename(root)) for root in overlays):
-        return sorted({each for found in overlays.values() for each in found})
-    return list(overlays) if len(overlays) == 1 else []
+    overlays = [root for root in roots if _find_defaults(tree, root)]
+    released = [root for root in overlays if not _FOR_DEVELOPERS.search(posixpath.basename(root))]
+    if released:
+        return released if len(released) == 1 else []
+    return sorted({each for root in overlays for each in _find_defaults(tree, root)})
+
+
+def _find_defaults(tree: Kustomizations, root: str) -> list[str]:
+    """Return the folders called ``default`` on which a kustomization is based."""
+    return [each for each in tree.list_below(root) if posixpath.basename(each) == _RELEASE]
 
 
 class _TreeBuilder:
@@ -208,6 +211,23 @@ class _TreeBuilder:
     def done(self) -> Set[str]:
         """Names of the files that a kustomization has built."""
         return self._built_by.keys()
+
+    def build_release(self, root: str) -> None:
+        """Build the kustomization of a release.
+
+        If it is an overlay that cannot be built, as where it needs generated files, note the reason
+        and build what it is based on.  Raises UnreadableInput if nothing can be built.
+        """
+        try:
+            self.build(root)
+        except UnreadableInput as error:
+            bases = [each for each in _find_defaults(self._tree, root) if each != root]
+            if not bases or error.finding.id == _SEVERAL:
+                raise
+            for base in bases:
+                self.build(base)
+            self.not_built[self._tree.all[root].file] = error.finding.message
+            self.left_out |= self._tree.reached(root) - self._built_by.keys()
 
     def build_or_note(self, root: str) -> None:
         """Build a kustomization; if that fails, note the reason instead."""
@@ -300,7 +320,7 @@ def _is_built(tree: Kustomizations, root: str, built_by: Mapping[str, str]) -> b
     shared = sorted(reached & built_by.keys())
     if shared:
         raise UnreadableInput(
-            "verify-several",
+            _SEVERAL,
             f"this kustomization and {built_by[shared[0]]} share files, "
             "but build separate releases",
             file=tree.all[root].file,
