@@ -29,6 +29,7 @@ _RULED = ("status", "spec.template")
 Entry = dict[str, Any]
 _CATEGORY = "cluster-api"
 _COLUMN_KEYS = ("name", "type", "jsonPath", "priority", "description")
+_SCALE_KEYS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
 _TEMPLATE_OPTIONAL = frozenset({"InfraCluster", "InfraMachinePool", "ControlPlane"})
 """Roles whose kinds do not need a template."""
 _KUBEADM = {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"}
@@ -239,7 +240,7 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
     """Return the keys for a kind's names and columns, each only if it is not the default.
 
     The keys are ``description``, ``shortNames``, ``categories``, ``contractCategory``,
-    ``contractColumns`` and ``objectName``.  ``made`` is the CRD that capsmith generates without the
+    ``contractColumns``, ``objectName`` and ``scale``.  ``made`` is the CRD that capsmith generates without the
     author's parts.
     """
     entry: Entry = {}
@@ -253,7 +254,22 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
     entry |= describe_categories(crd)
     if not has_contract_columns(crd, made):
         entry["contractColumns"] = False
-    return entry | describe_object_name(crd)
+    return entry | describe_object_name(crd) | _describe_scale(crd, made)
+
+
+def _describe_scale(crd: Crd, made: Mapping[str, Any]) -> Entry:
+    """Return a ``scale`` entry if a served version has other paths than the generated version."""
+    for version in crd.versions:
+        own = mapping_of(version.subresources, "scale")
+        usual = mapping_of(_find_made(made, version.name), "subresources", "scale")
+        if version.served and own and own != usual:
+            return {"scale": {key: own[key] for key in _SCALE_KEYS if own.get(key)}}
+    return {}
+
+
+def _find_made(made: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    versions = map(mapping_of, list_of(made, "spec", "versions"))
+    return next((each for each in versions if text_of(each, "name") == name), {})
 
 
 def describe_object_name(crd: Crd) -> Entry:

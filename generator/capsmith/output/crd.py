@@ -330,16 +330,16 @@ def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
         entry["deprecated"] = True
     if version.deprecation_warning:
         entry["deprecationWarning"] = version.deprecation_warning
-    subresources = _subresources(_shape(resource, version), schema)
+    subresources = _subresources(resource, _shape(resource, version), schema)
     if subresources:
         entry["subresources"] = subresources
     return entry
 
 
-def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
+def _subresources(resource: Resource, shape: TypeShape, schema: Schema) -> dict[str, Any]:
     """Return the subresources: status, and scale if its fields are there (CRD-06, CP-04)."""
     found: dict[str, Any] = {"status": {}} if "status" in schema["properties"] else {}
-    scale = shape.subresources.get("scale")
+    scale = resource.options.scale or shape.subresources.get("scale")
     if scale and all(_is_there(path, schema) for path in scale.values()):
         found["scale"] = dict(scale)
     return found

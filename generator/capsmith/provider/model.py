@@ -178,8 +178,8 @@ class CrdOptions(NamedTuple):
     """Additional schema keywords by part of the object, such as ``status`` or ``spec.template``."""
     part_fields: Mapping[str, tuple[Field, ...]] = {}
     """A template's fields next to ``template`` or ``spec``, by part, such as ``spec``."""
-    transition_rules: bool = False
-    """Whether a template also gets its kind's CEL rules that use ``oldSelf``."""
+    transition_rules: bool = False  # whether a template also gets its kind's rules with `oldSelf`
+    scale: Mapping[str, str] = {}  # paths of the subresource scale; empty for the contract's
 
     def limits(self, part: str) -> dict[str, Any]:
         """Return the additional schema keywords for ``part``, such as ``status``; empty if none."""

@@ -333,9 +333,7 @@ def _build_resource(kind: DraftKind, draft: Draft, versions: Versions) -> Resour
         object_validations=tuple(map(convert_rule, described.object_validations or ())),
         name_schema=convert_name_limits(described.object_name) if described.object_name else None,
         contract_fields=convert_contract_fields(described.contract_fields),
-        options=CrdOptions(described.contract_columns is not False).with_parts(
-            described.required_parts, described.part_limits
-        ),
+        options=_build_options(described),
     )
     if MACHINES in features and kind.machine_kind is not None:
         resource = resource._replace(machine_kind=KindName(kind.machine_kind))
@@ -435,6 +433,12 @@ def _features(kind: DraftKind, draft: Draft) -> frozenset[str]:
 
 def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:
     return tuple(DnsLabel(name) for name in names)
+
+
+def _build_options(described: KindSpec) -> CrdOptions:
+    scale = described.scale.model_dump(by_alias=True, exclude_none=True) if described.scale else {}
+    options = CrdOptions(described.contract_columns is not False, scale=scale)
+    return options.with_parts(described.required_parts, described.part_limits)
 
 
 def convert_watches(described: KindSpec, draft: Draft) -> tuple[Watch, ...]:

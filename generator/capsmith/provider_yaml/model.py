@@ -31,6 +31,7 @@ from capsmith.provider_yaml.forms import (
     classify_text_or_mapping,
 )
 from capsmith.provider_yaml.manager import ManagerSpec
+from capsmith.provider_yaml.scale import ScaleSpec
 
 ContractVersion = Literal["v1beta1", "v1beta2"]
 _PART_FIELD_HINT = "Use a letter, then letters, digits, `.`, `_` and `-`."
@@ -452,6 +453,13 @@ class KindSpec(KubectlSpec):
     )
     object_name: NameLimits | None = Field(
         None, description="Limits for the names of objects; templates do not have them."
+    )
+    scale: ScaleSpec | None = Field(
+        None,
+        description=(
+            "Paths of the subresource scale, which versions with these fields have; by "
+            "default the contract's, for control planes with replicas."
+        ),
     )
     api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
         None,

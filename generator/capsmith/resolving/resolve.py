@@ -19,7 +19,7 @@ from capsmith.provider.sections import SECTION_TYPES
 from capsmith.resolving.checks.contract_fields import check_contract_fields
 from capsmith.resolving.checks.contract_paths import check_contract_paths
 from capsmith.resolving.checks.credentials import check_identities, check_use_of_credentials
-from capsmith.resolving.checks.fields import check_columns, check_fields
+from capsmith.resolving.checks.fields import check_columns, check_fields, check_scale
 from capsmith.resolving.checks.instances import check_instance_status
 from capsmith.resolving.checks.kinds import (
     check_clashes,
@@ -130,6 +130,7 @@ def _check_kind(
     check_contract_fields(draft, kind, contracts, reporter)
     check_contract_paths(kind, contracts, reporter)
     check_columns(kind.spec, followed_first, reporter)
+    check_scale(kind.spec, followed_first, reporter)
     check_kind_versions(draft, kind, reporter)
     check_version_fields(draft, kind, followed_first, reporter)
     check_template_versions(draft, kind, reporter)

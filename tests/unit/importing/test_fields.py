@@ -119,6 +119,22 @@ def test_features_follow_from_the_fields_that_are_there() -> None:
     assert entry["features"] == {"addresses": False, "interruptible": True}
 
 
+@pytest.mark.parametrize("selector", [{}, {"labelSelectorPath": ".status.selector"}])
+def test_the_subresource_scale_comes_back(selector: dict[str, str]) -> None:
+    """Of any kind: the contract has it for control planes only."""
+    number, text = {"type": "integer", "format": "int32"}, {"type": "string"}
+    pool = crd(
+        "AcmeBalancer", spec={"replicas": number}, status={"replicas": number, "selector": text}
+    )
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    pool["spec"]["versions"][0]["subresources"]["scale"] = {**paths, **selector}
+    found = imported(*provider(), pool)
+    entry = yaml.safe_load(found.text)["infrastructure"]["AcmeBalancer"]
+    assert entry["scale"] == {**paths, **selector}
+    (balancer,) = (each for each in found.crds if each.crd.kind == "AcmeBalancer")
+    assert not balancer.differences
+
+
 def test_column_paths_in_brackets_and_with_dots_are_the_same() -> None:
     original = crd("A", columns=[{"name": "L", "type": "string", "jsonPath": r".a['b\.c']"}])
     other = crd("A", columns=[{"name": "L", "type": "string", "jsonPath": r".a.b\.c"}])

@@ -60,6 +60,20 @@ def test_a_template_has_its_own_columns_and_category() -> None:
     assert version["additionalPrinterColumns"] == [column]
 
 
+def test_versions_with_its_fields_have_the_subresource_scale() -> None:
+    paths = {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}
+    fields = {"spec": {"count": "int32"}, "status": {"count": "int32"}}
+    versions = [{"name": "v1alpha1", "contract": "v1beta2"}, {"name": "v1", "contract": "v1beta2"}]
+    older = {"versions": {"v1alpha1": {"spec": {"size": "int32"}}}}
+    made = _made({"scale": paths, **fields, **older}, apiVersions=versions)
+    (first, second) = _spec(made)["versions"]
+    assert [first["subresources"], second["subresources"]] == [
+        {"status": {}},
+        {"status": {}, "scale": paths},
+    ]
+    assert all("scale" not in v["subresources"] for v in _spec(made, "AcmeCluster")["versions"])
+
+
 def test_fields_of_the_contract_can_be_left_out() -> None:
     made = _made({"contractFields": {"without": ["status.conditions"]}})
     assert "conditions" not in _at(made, "status")["properties"]

@@ -265,14 +265,34 @@ def check_column_forms(columns: Sequence[PrinterColumnSpec] | None, reporter: Pa
             here.add_error("column-path", message, hint, "jsonPath")
 
 
+def check_scale(described: KindSpec, contracts: list[Contract], reporter: PathReporter) -> None:
+    """Report fields of the subresource scale that the kind does not have (``scale-path-unknown``).
+
+    Only the first name of a path is checked.
+    """
+    written = described.scale.model_dump(by_alias=True, exclude_none=True) if described.scale else {}
+    for key, path in written.items():
+        part, name = path.split(".")[1:3]
+        known = _list_known(part, described, contracts)
+        if name not in known:
+            message = f"unknown field {quote(name)} in {part}: the kind has no subresource scale"
+            reporter.add_error("scale-path-unknown", message, suggest(name, known), "scale", key)
+
+
 def _check_column(
     part: str, name: str, described: KindSpec, contracts: list[Contract], here: PathReporter
 ) -> None:
+    known = _list_known(part, described, contracts)
+    if name not in known:
+        message = f"unknown field {quote(name)} in {part}: the column stays empty"
+        here.add_warning("column-path-unknown", message, suggest(name, known), "jsonPath")
+
+
+def _list_known(part: str, described: KindSpec, contracts: list[Contract]) -> set[str]:
+    """Return the names of the author's and the contract's fields in spec or status."""
     own = described.spec if part == "spec" else described.status
     known = set(own or {})
     for contract in contracts:
         shape = contract.types[described.implements]
         known |= set(shape.spec if part == "spec" else shape.status)
-    if name not in known:
-        message = f"unknown field {quote(name)} in {part}: the column stays empty"
-        here.add_warning("column-path-unknown", message, suggest(name, known), "jsonPath")
+    return known
