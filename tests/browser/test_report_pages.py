@@ -102,7 +102,13 @@ def test_findings_are_sorted_by_the_keyboard(window: Window, tmp_path: Path) -> 
 
 
 def test_findings_of_a_file_are_sorted_by_line(window: Window, tmp_path: Path) -> None:
-    places = [("b.yaml", 10, 3), ("b.yaml", 9, 1), ("a.yaml", 100, 1), ("b.yaml", 10, 2), ("", 0, 0)]
+    places = [
+        ("b.yaml", 10, 3),
+        ("b.yaml", 9, 1),
+        ("a.yaml", 100, 1),
+        ("b.yaml", 10, 2),
+        ("", 0, 0),
+    ]
     entries = tuple(Entry("CC-01", f"{place}", Location(*place)) for place in places)
     page = ReportPage("", "", True, sections=(Section("Breaks", (Group("", entries),)),))
     window.open(write(tmp_path, html.render(page)))

@@ -297,7 +297,10 @@ def test_topology_looks_for_the_contract_of_a_control_plane_s_version(
 ) -> None:
     """Core up to v1.10 knows one contract, and does not look."""
     group = "controlplane.cluster.x-k8s.io"
-    write(tmp_path, crd("AcmeControlPlane", labels, ("v1beta1", "v1")[rule == "GEN-06" :], group=group))
+    write(
+        tmp_path,
+        crd("AcmeControlPlane", labels, ("v1beta1", "v1")[rule == "GEN-06" :], group=group),
+    )
     (found,) = violations(str(tmp_path), "--select", rule)
     assert (found["class"], found["when"]) == ("breaks-when", when)
     assert found["core"] == ["v1.11", "v1.12", "v1.13", "v1.14", "v1.15"]
@@ -354,9 +357,7 @@ def test_an_optional_endpoint_may_require_its_host(tmp_path: Path, is_part_requi
         ({}, ""),
     ],
 )
-def test_a_port_number_need_not_be_declared(
-    tmp_path: Path, container: Fields, effect: str
-) -> None:
+def test_a_port_number_need_not_be_declared(tmp_path: Path, container: Fields, effect: str) -> None:
     deployment = manager("acme")[0]
     template = deployment["spec"]["template"]
     template["metadata"] = {"labels": {"app": "acme"}}
@@ -403,3 +404,33 @@ def test_copies_of_a_crd_with_other_labels_are_named_in_source_trees(tmp_path: P
     assert classes(tmp_path, "CC-49") == {message: "breaks-when"}
     write(tmp_path, crd("AcmeMachine", {V1BETA2: "v1"}), name="b.yaml")
     assert classes(tmp_path, "CC-49") == {}
+
+
+def test_a_build_may_replace_the_image_of_sources(tmp_path: Path) -> None:
+    """`kustomize edit set image` does, in projects of kubebuilder."""
+    write(tmp_path, *manager("acme"), name="manager.yaml")
+    (effect,) = classes(tmp_path, "CC-27").values()
+    assert effect == "breaks-when"
+    write(tmp_path, *manager("acme"))
+    (effect,) = classes(tmp_path, "CC-27").values()
+    assert effect == "breaks"
+
+
+@pytest.mark.parametrize(("kind", "count"), [("Cluster", 0), ("ClusterClass", 1)])
+def test_an_example_of_a_cluster_is_no_file_of_a_class(
+    tmp_path: Path, kind: str, count: int
+) -> None:
+    folder = tmp_path / "examples"
+    folder.mkdir()
+    example = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": "a"}}
+    write(folder, example, name="clusterclass-cluster.yaml")
+    write(tmp_path, crd("AcmeMachine"))
+    assert len(classes(tmp_path, "CC-73")) == count
+
+
+def test_without_metadata_labels_say_which_core_installs_the_release(tmp_path: Path) -> None:
+    write(tmp_path, crd("AcmeMachine", {V1BETA2: "v1"}), name="crd.yaml")
+    assert not violations(str(tmp_path), "--select", "GEN-01")
+    write(tmp_path, crd("AcmeMachine"), name="crd.yaml")
+    found = violations(str(tmp_path), "--select", "GEN-01")
+    assert {core for violation in found for core in violation["core"]} >= {"v1.10", "v1.15"}

@@ -328,7 +328,7 @@ def test_crds_that_a_chart_does_not_install_are_left_out(tmp_path: Path) -> None
     for folder in (chart / "templates", chart / "crds", tmp_path / "api"):
         folder.mkdir(parents=True)
     (chart / "Chart.yaml").write_text("name: coral\n")
-    copied = "{{ .Files.Get \"reefs.example.com.yaml\" }}\n"
+    copied = '{{ .Files.Get "reefs.example.com.yaml" }}\n'
     (chart / "templates" / "crds.yaml").write_text(copied)
     group = {"group": "example.com"}
     places = {"api/a.yaml": "Config", "api/b.yaml": "Setting", "api/c.yaml": "Reef"}
@@ -353,6 +353,21 @@ def test_crds_that_a_chart_does_not_install_are_left_out(tmp_path: Path) -> None
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "coral"}}
     (tmp_path / "api" / "manager.yaml").write_text(yaml.safe_dump(deployment))
     assert judged() == ["a.yaml", "b.yaml", "c.yaml", "d.yaml", "machine.yaml"]
+
+
+@with_kustomize
+def test_releases_among_examples_are_left_out(tmp_path: Path) -> None:
+    """They may be of another version than the sources."""
+    tree(tmp_path / "config", label="v9")
+    sample = tmp_path / "samples" / "v1.2.2"
+    sample.mkdir(parents=True)
+    for name in ("infrastructure-components.yaml", "metadata.yaml"):
+        (sample / name).write_text(yaml.safe_dump(crd("CoralReef")))
+    messages = [v["message"] for v in violations(str(tmp_path), "--advice")]
+    assert any("CoralMachine" in each for each in messages)
+    assert not any("CoralReef" in each for each in messages)
+    assert f"{tmp_path}: 2 files in folders called samples" in left_out(str(tmp_path))
+    assert violations(str(tmp_path / "samples"))
 
 
 @with_kustomize
@@ -420,9 +435,7 @@ def test_the_base_of_an_overlay_that_cannot_be_built_is_the_release(tmp_path: Pa
     [{"patches": [{"path": "image.yaml"}]}, {"patchesStrategicMerge": ["image.yaml"]}],
     ids=["patches", "patchesStrategicMerge"],
 )
-def test_a_patch_that_the_build_generates_is_named(
-    tmp_path: Path, patches: dict[str, Any]
-) -> None:
+def test_a_patch_that_the_build_generates_is_named(tmp_path: Path, patches: dict[str, Any]) -> None:
     folder = tree(tmp_path)
     write(folder / "default", {"resources": ["../crd"], **patches})
     result = run(str(folder), "--format", "json")
@@ -435,7 +448,13 @@ def test_errors_of_several_lines_are_reported_whole(
 ) -> None:
     program = tmp_path / "bin" / "kubectl"
     program.parent.mkdir()
-    lines = ["# Warning", 'E1129 10:00:00.1 7 run.go:72] "command failed" err=<', "\tno file", "\t: x", " >"]
+    lines = [
+        "# Warning",
+        'E1129 10:00:00.1 7 run.go:72] "command failed" err=<',
+        "\tno file",
+        "\t: x",
+        " >",
+    ]
     program.write_text("#!/bin/sh\nprintf '%s\\n' '" + "' '".join(lines) + "' >&2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))

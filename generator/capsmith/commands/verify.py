@@ -49,6 +49,8 @@ from capsmith.workspace.reading import Limit, find_test_files, find_yaml_files, 
 
 MAX_BYTES = 16 * 1024 * 1024
 LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")
+_EXAMPLES = frozenset({"examples", "samples"})
+"""Folders of a source tree whose components may be of another release."""
 _CONFIG = ".capsmith-verify.yaml"
 
 
@@ -242,6 +244,11 @@ def _in_folder(folder: Path) -> _Folder:
     if tests:
         folders = ", ".join(sorted(set().union(*tests.values())))
         notes.append(_note(folder, len(tests), f"folders called {folders}"))
+    examples = _find_example_releases(folder, kept)
+    if examples:
+        kept = [path for path in kept if path not in examples]
+        folders = ", ".join(sorted(set(examples.values())))
+        notes.append(_note(folder, len(examples), f"folders called {folders}"))
     charts = {path.parent for path in found if path.name == "Chart.yaml"}
     templates = [path for path in kept if not charts.isdisjoint(_above_templates(path))]
     if 0 < len(templates) < len(kept):
@@ -260,6 +267,22 @@ def _in_folder(folder: Path) -> _Folder:
         places = f"the source tree: remove {components[0]} to verify the sources instead"
         notes.append(_note(folder, len(sources), places))
     return _Folder(assets, notes, templates)
+
+
+def _find_example_releases(folder: Path, files: Sequence[Path]) -> dict[Path, str]:
+    """Return the files of releases in folders of examples, with the names of these folders.
+
+    Empty if the tree has no other release, and no kustomization.
+    """
+    found: dict[Path, str] = {}
+    for path in files:
+        names = _EXAMPLES.intersection(path.relative_to(folder).parts[:-1])
+        if names and (is_components_file(str(path)) or path.name == "metadata.yaml"):
+            found[path] = min(names)
+    others = (path for path in files if path not in found)
+    if any(each.name in KUSTOMIZATION_FILES or is_components_file(str(each)) for each in others):
+        return found
+    return {}
 
 
 def _above_templates(path: Path) -> Iterator[Path]:

@@ -66,7 +66,7 @@ def test_versions_with_its_fields_have_the_subresource_scale() -> None:
     versions = [{"name": "v1alpha1", "contract": "v1beta2"}, {"name": "v1", "contract": "v1beta2"}]
     older = {"versions": {"v1alpha1": {"spec": {"size": "int32"}}}}
     made = _made({"scale": paths, **fields, **older}, apiVersions=versions)
-    (first, second) = _spec(made)["versions"]
+    first, second = _spec(made)["versions"]
     assert [first["subresources"], second["subresources"]] == [
         {"status": {}},
         {"status": {}, "scale": paths},

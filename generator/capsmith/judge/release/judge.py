@@ -19,7 +19,7 @@ from capsmith.judge.release.targets import (
     format_span,
     parse_core,
 )
-from capsmith.manifests.bundle import Bundle, Installed, find_roles, split
+from capsmith.manifests.bundle import Artefact, Bundle, Installed, find_roles, split
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.series import find_series, list_metadata, read_series
 from capsmith.progress import track
@@ -184,8 +184,9 @@ def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
 def read_series_contract(bundle: Bundle) -> str:
     """Return the release's contract version according to metadata.yaml; empty if unknown.
 
-    If the release's own version is unknown, the newest series is used.  If it is not listed, the
-    release has the contract version that all labels of the CRDs name.
+    If the release's own version is unknown, the newest series is used.  If it is not listed, or
+    sources have no metadata.yaml, the release has the contract version that all labels of the CRDs
+    name.
     """
     for metadata in list_metadata(bundle):
         listed = read_series(metadata)
@@ -194,7 +195,8 @@ def read_series_contract(bundle: Bundle) -> str:
         known = listed.get(series) if series is not None else None
         contract = known.contract if known is not None else _read_labels(bundle)
         return contract if contract in _CONTRACTS else ""
-    return ""
+    # CC-01 reports a release without the file; a build may add it to the sources.
+    return "" if bundle.files(Artefact.COMPONENTS) else _read_labels(bundle)
 
 
 def _read_labels(bundle: Bundle) -> str:

@@ -270,7 +270,9 @@ def check_scale(described: KindSpec, contracts: list[Contract], reporter: PathRe
 
     Only the first name of a path is checked.
     """
-    written = described.scale.model_dump(by_alias=True, exclude_none=True) if described.scale else {}
+    written = (
+        described.scale.model_dump(by_alias=True, exclude_none=True) if described.scale else {}
+    )
     for key, path in written.items():
         part, name = path.split(".")[1:3]
         known = _list_known(part, described, contracts)
