@@ -240,8 +240,8 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
     """Return the keys for a kind's names and columns, each only if it is not the default.
 
     The keys are ``description``, ``shortNames``, ``categories``, ``contractCategory``,
-    ``contractColumns``, ``objectName`` and ``scale``.  ``made`` is the CRD that capsmith generates without the
-    author's parts.
+    ``contractColumns``, ``objectName`` and ``scale``.  ``made`` is the CRD that capsmith generates
+    without the author's parts.
     """
     entry: Entry = {}
     description = text_of(find_storage_version(crd).schema, "description")
