@@ -291,7 +291,7 @@ def _check_column(
 
 
 def _list_known(part: str, described: KindSpec, contracts: list[Contract]) -> set[str]:
-    """Return the names of the author's and the contract's fields in spec or status."""
+    """Return the names of all fields in spec or status, from provider.yaml and the contract."""
     own = described.spec if part == "spec" else described.status
     known = set(own or {})
     for contract in contracts:

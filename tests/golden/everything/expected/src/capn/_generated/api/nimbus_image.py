@@ -13,9 +13,19 @@ class NimbusImageSpec:
     """Spec of NimbusImage, without what the contract adds to it."""
 
     url: str
+    copies: int | None = None
+    """Number of regions that keep a copy."""
 
 
-class NimbusImage(objects.CustomObject[NimbusImageSpec, None]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NimbusImageStatus:
+    """Status of NimbusImage, without what the contract adds to it."""
+
+    copies: int | None = None
+    selector: str | None = None
+
+
+class NimbusImage(objects.CustomObject[NimbusImageSpec, NimbusImageStatus]):
     """An object of this kind, for code that creates or reads it."""
 
     resource = objects.ResourceType(
@@ -26,3 +36,4 @@ class NimbusImage(objects.CustomObject[NimbusImageSpec, None]):
         namespaced=False,
     )
     spec_class = NimbusImageSpec
+    status_class = NimbusImageStatus
