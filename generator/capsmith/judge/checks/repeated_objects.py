@@ -9,6 +9,7 @@ from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest, text_of
 
 _CRD = "CustomResourceDefinition"
+_METADATA = ("labels", "annotations")
 
 
 @check("objects-once", is_shared=True)
@@ -27,14 +28,15 @@ def check_objects_once(context: Context) -> Iterator[Violation]:
         if differences and manifest.name:
             place = f"{other.file}:{other.line}"
             message = f"{manifest} is also in {place}, with other {', '.join(differences)}"
-            yield Violation(manifest, message)
+            metadata = ("metadata",) if differences[0] in _METADATA else ()
+            yield Violation(manifest, message, path=(*metadata, differences[0]))
 
 
 def _list_differences(one: Manifest, other: Manifest) -> list[str]:
     """Return which parts of two objects of the same name differ."""
     parts = [
         key
-        for key in ("labels", "annotations")
+        for key in _METADATA
         if (one.mapping("metadata", key) or {}) != (other.mapping("metadata", key) or {})
     ]
     keys = sorted({*one.document, *other.document} - {"metadata"})
