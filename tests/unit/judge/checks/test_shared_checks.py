@@ -64,6 +64,16 @@ webhooks:
   rules:
   - {apiGroups: [infrastructure.cluster.x-k8s.io], apiVersions: [v9], resources: [acmemachines]}
 """
+_COMPONENTS += """\
+---
+apiVersion: rbac.authorization.k8s.io/v1beta1
+kind: ClusterRole
+metadata: {name: old}
+---
+apiVersion: rbac.authorization.k8s.io/v1beta1
+kind: ClusterRole
+metadata: {name: old, labels: {a: b}}
+"""
 _TEMPLATE = """\
 # ${COMMENTED}
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
