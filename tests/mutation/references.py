@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import text_of
 from capsmith.manifests.workloads import list_mounts
-from tests.mutation.mutants import Mutant, Site, drop, edited, operator, put, removed
+from tests.mutation.mutants import Mutant, Site, added, drop, edited, operator, put, removed
 
 _HOOKS = "ValidatingWebhookConfiguration"
 _CLIENTS = (_HOOKS, "MutatingWebhookConfiguration", "CustomResourceDefinition")
@@ -56,6 +57,24 @@ def rules(site: Site) -> Iterator[Mutant]:
         if crd is not None:
             yield edited(hooks, "another version", put((*path, "apiVersions"), ["v99"]))
             yield edited(hooks, "the kind", put((*path, "resources", 0), crd.kind.lower()))
+
+
+@operator("api-versions-served")
+def removed_versions(site: Site) -> Iterator[Mutant]:
+    for removed in site.params.removed:
+        for manifest in site.bundle.objects:
+            is_of_group = manifest.api_group == removed.group
+            if is_of_group and manifest.kind in (removed.kinds or (manifest.kind,)):
+                version = f"{removed.group}/{removed.versions[0]}"
+                yield edited(manifest, version, put(("apiVersion",), version))
+
+
+@operator("objects-once")
+def copies(site: Site) -> Iterator[Mutant]:
+    for manifest in site.bundle.of("CustomResourceDefinition"):
+        other = copy.deepcopy(manifest.document)
+        other["metadata"]["labels"] = {"other": "label"}
+        yield added(manifest, other)
 
 
 @operator("webhook-ca")
