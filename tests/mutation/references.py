@@ -61,18 +61,18 @@ def rules(site: Site) -> Iterator[Mutant]:
 
 @operator("api-versions-served")
 def removed_versions(site: Site) -> Iterator[Mutant]:
-    for removed in site.params.removed:
+    for each in site.params.removed:
         for manifest in site.bundle.objects:
-            is_of_group = manifest.api_group == removed.group
-            if is_of_group and manifest.kind in (removed.kinds or (manifest.kind,)):
-                version = f"{removed.group}/{removed.versions[0]}"
+            is_of_group = manifest.api_group == each.group
+            if is_of_group and manifest.kind in (each.kinds or (manifest.kind,)):
+                version = f"{each.group}/{each.versions[0]}"
                 yield edited(manifest, version, put(("apiVersion",), version))
 
 
 @operator("objects-once")
 def copies(site: Site) -> Iterator[Mutant]:
     for manifest in site.bundle.of("CustomResourceDefinition"):
-        other = copy.deepcopy(manifest.document)
+        other = copy.deepcopy(dict(manifest.document))
         other["metadata"]["labels"] = {"other": "label"}
         yield added(manifest, other)
 

@@ -300,3 +300,12 @@ def test_fields_that_the_crd_lacks_are_not_written() -> None:
     }
     assert obj["spec"] == {"zone": "a", "size": 1}
     assert remove_absent_fields(WIDGET, obj) is obj
+
+
+def test_an_object_of_which_the_crd_lacks_all_fields_is_not_written() -> None:
+    """The CRD may require another field of it, which the manager does not know."""
+    status = {"addresses": {"total": 4, "used": 1}, "ready": True}
+    lacking = replace(WIDGET, absent_fields=("status.addresses.total", "status.addresses.used"))
+    assert remove_absent_fields(lacking, {"status": status}) == {"status": {"ready": True}}
+    all_fields = replace(lacking, absent_fields=(*lacking.absent_fields, "status.ready"))
+    assert remove_absent_fields(all_fields, {"status": status}) == {"status": {}}

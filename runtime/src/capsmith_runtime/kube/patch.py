@@ -123,21 +123,23 @@ async def _send_patiently(send: Callable[[], Awaitable[JSON]]) -> JSON:
 def remove_absent_fields(resource: ResourceType, obj: JSON) -> JSON:
     """Return `obj` without the fields that the CRD of its kind lacks; `obj` is not modified.
 
-    The API server would drop these fields, so every reconcile would write them again.
+    The API server would drop these fields, so every reconcile would write them again.  An object
+    inside spec or status that has no other fields is left out, too: the CRD may require others.
     """
     for path in resource.absent_fields:
         obj = _without(obj, path.split("."))
     return obj
 
 
-def _without(value: Any, steps: list[str]) -> Any:
+def _without(value: Any, steps: list[str], *, is_inside: bool = False) -> Any:
     if isinstance(value, list):
-        return [_without(each, steps) for each in value]
+        return [_without(each, steps, is_inside=is_inside) for each in value]
     first, *rest = steps
     if not isinstance(value, dict) or first not in value:
         return value
-    if rest:
-        return {**value, first: _without(value[first], rest)}
+    below = _without(value[first], rest, is_inside=True) if rest else None
+    if rest and not (is_inside and below == {} != value[first]):
+        return {**value, first: below}
     return {name: each for name, each in value.items() if name != first}
 
 
