@@ -9,7 +9,8 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from capsmith.output.example import build_field_example
-from capsmith.provider.model import Component, Field, Provider, Resource, Role
+from capsmith.provider.fields import Field
+from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.safetext import RepositoryUrl, SafeText
 
 _PLAIN_DEFAULT = re.compile(r"[A-Za-z0-9._/:+-]+")

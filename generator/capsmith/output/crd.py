@@ -21,7 +21,8 @@ from capsmith.provider.contract_fields import (
     find_changed_fields,
 )
 from capsmith.provider.field_paths import move_fields, select_paths
-from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
+from capsmith.provider.fields import Schema
+from capsmith.provider.model import ApiVersion, Component, Resource, Role
 from capsmith.provider.versions import select_version
 
 _READ_INSIDE = re.compile(r"\bself\.(\w+)\.")  # fields of which a CEL rule reads a part

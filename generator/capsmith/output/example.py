@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from capsmith.output.pattern import NoSample, sample
-from capsmith.provider.model import Field, Schema
+from capsmith.provider.fields import Field, Schema
 from capsmith.provider_yaml.values import find_value_errors
 
 FORMATS: Mapping[str, str] = {

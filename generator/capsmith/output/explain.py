@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith.provider.model import Component, Field, Hook, Identity, Provider, Resource, Webhooks
+from capsmith.provider.fields import Field
+from capsmith.provider.model import Component, Hook, Identity, Provider, Resource, Webhooks
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from capsmith.output.python_types import (
     generate_module,
     generate_version_module,
 )
-from capsmith.provider.model import Field, Schema
+from capsmith.provider.fields import Field, Schema
 from capsmith.provider.versions import PartChanges, has_same_type
 from capsmith.safetext import Identifier, SafeText
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from capsmith.contract.model import ContractField
-from capsmith.provider.model import Field
+from capsmith.provider.fields import Field
 
 INSTANCES: Final = "instances"
 """Status field that lists a pool's machines; also the name of the feature (MP-06)."""

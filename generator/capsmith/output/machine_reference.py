@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from capsmith.output.crd import build_spec_schema, list_field_paths
 from capsmith.provider.field_paths import split_path
-from capsmith.provider.model import Resource, Schema
+from capsmith.provider.fields import Schema
+from capsmith.provider.model import Resource
 
 _PATHS: Final = {
     "v1beta1": "spec.machineTemplate.infrastructureRef",

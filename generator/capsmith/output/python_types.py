@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from capsmith.printable import quote_python, replace_unprintable
 from capsmith.provider import naming
-from capsmith.provider.model import Component, Field, Provider, Resource, Schema
+from capsmith.provider.fields import Field, Schema
+from capsmith.provider.model import Component, Provider, Resource
 from capsmith.provider.versions import PartChanges, VersionChanges, compare_versions
 from capsmith.safetext import Identifier, SafeText
 

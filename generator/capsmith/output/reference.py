@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from capsmith.output.crd import build_spec_schema, build_status_schema
-from capsmith.provider.model import Resource, Schema
+from capsmith.provider.fields import Schema
+from capsmith.provider.model import Resource
 from capsmith.provider.versions import VersionChanges
 from capsmith.safetext import RelativePath, SafeText
 

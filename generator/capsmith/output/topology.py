@@ -20,13 +20,13 @@ from capsmith.output.example import (
 )
 from capsmith.output.identities import CREDENTIALS, IDENTITY_REF
 from capsmith.output.machine_reference import place_machine_reference
+from capsmith.provider.fields import Field
 from capsmith.provider.model import (
     POOL_FLAVOR,
     SECRET_REF,
     SOURCE_REF,
     TOPOLOGY_FLAVOR,
     Component,
-    Field,
     Provider,
     Resource,
     Role,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from capsmith.contract.model import ChangeKind, FieldChange, FieldConversion, Where
 from capsmith.output.crd import FieldPaths, build_version_schema, is_converted, list_field_paths
 from capsmith.provider.field_paths import add_property
-from capsmith.provider.model import ApiVersion, Component, Provider, Resource, Schema, Webhooks
+from capsmith.provider.fields import Schema
+from capsmith.provider.model import ApiVersion, Component, Provider, Resource, Webhooks
 from capsmith.provider.versions import rank_api_version
 from capsmith.safetext import DnsSubdomain, VersionName
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from capsmith.output.crd import build_spec_schema, build_status_schema, select_contract_fields
 from capsmith.output.zero_values import list_needed_fields
-from capsmith.provider.model import Resource, Schema
+from capsmith.provider.fields import Schema
+from capsmith.provider.model import Resource
 
 _DEFAULTED: Final = ("reason", "message")
 """Fields of a condition that the manager leaves out if they are empty."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capsmith.provider.model import Schema
+from capsmith.provider.fields import Schema
 
 ZEROS: Final = {
     **{"string": "", "boolean": False, "integer": 0, "number": 0},

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from capsmith.contract.model import ContractField
-from capsmith.provider.model import ContractFields, OwnField, Provider, Resource, Schema
+from capsmith.provider.fields import ContractFields, OwnField, Schema
+from capsmith.provider.model import Provider, Resource
 from capsmith.provider.naming import pluralise
 
 RECORDED = "recorded"

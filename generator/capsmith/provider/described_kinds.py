@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import remove_transition_rules
-from capsmith.provider.model import Field, GroupKind, Schema
+from capsmith.provider.fields import Field, Schema
+from capsmith.provider.model import GroupKind
 from capsmith.provider.naming import name_attribute
 from capsmith.provider_yaml.field_schemas import convert_field, convert_rule, is_required
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import ContractField
-from capsmith.provider.model import Schema
+from capsmith.provider.fields import Schema
 
 _PART = "spec."
 

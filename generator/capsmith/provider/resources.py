@@ -16,21 +16,16 @@ from capsmith.provider.described_kinds import (
     template_short_names,
 )
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
-from capsmith.provider.model import (
-    SECRET_REF,
-    SOURCE_REF,
-    ApiVersion,
+from capsmith.provider.fields import (
     ContractFields,
     CrdOptions,
     Field,
     OwnField,
     PrinterColumn,
-    Resource,
-    Role,
     Schema,
     VersionFields,
-    Watch,
 )
+from capsmith.provider.model import SECRET_REF, SOURCE_REF, ApiVersion, Resource, Role, Watch
 from capsmith.provider.naming import name_attribute, name_attributes, pluralise
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.provider_yaml.field_schemas import (

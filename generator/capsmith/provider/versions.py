@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from capsmith.provider.model import ApiVersion, Field, Provider, Resource, Schema
+from capsmith.provider.fields import Field, Schema
+from capsmith.provider.model import ApiVersion, Provider, Resource
 from capsmith.safetext import ReleaseVersion
 
 if TYPE_CHECKING:

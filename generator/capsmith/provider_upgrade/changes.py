@@ -8,7 +8,8 @@ from typing import NamedTuple
 from capsmith.contract.model import ChangeKind, Contract, FieldChange, Where
 from capsmith.output.crd import build_version_schema
 from capsmith.output.webhooks import has_path
-from capsmith.provider.model import ApiVersion, Provider, Resource, Schema
+from capsmith.provider.fields import Schema
+from capsmith.provider.model import ApiVersion, Provider, Resource
 from capsmith.safetext import VersionName
 
 

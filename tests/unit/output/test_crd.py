@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from capsmith.output.crd import build_contract_labels, build_crd, build_spec_schema
-from capsmith.provider.model import Field, PrinterColumn, Provider, Resource, Role
+from capsmith.provider.fields import Field, PrinterColumn
+from capsmith.provider.model import Provider, Resource, Role
 from capsmith.safetext import Identifier
 from tests.unit.provider.build import provider, resource, version
 

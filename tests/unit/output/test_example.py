@@ -15,7 +15,7 @@ from capsmith.output.example import (
     fit_example,
 )
 from capsmith.output.pattern import NoSample, sample
-from capsmith.provider.model import Field
+from capsmith.provider.fields import Field
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.safetext import Identifier
 

@@ -16,7 +16,8 @@ from capsmith import resources
 from capsmith.blueprint.render import Formatter, make_environment
 from capsmith.output.python_types import generate_module
 from capsmith.provider import naming
-from capsmith.provider.model import Field, Role
+from capsmith.provider.fields import Field
+from capsmith.provider.model import Role
 from capsmith_runtime.api.serialization import decode, encode
 from tests.unit.provider.build import resource
 

@@ -10,15 +10,8 @@ from capsmith.commands.build import build_checked
 from capsmith.findings import Severity
 from capsmith.output.reference import list_field_rows
 from capsmith.output.topology import build_topology, escape_dollars, sample_spec
-from capsmith.provider.model import (
-    Component,
-    ContractFields,
-    CrdOptions,
-    Field,
-    OwnField,
-    Provider,
-    Role,
-)
+from capsmith.provider.fields import ContractFields, CrdOptions, Field, OwnField
+from capsmith.provider.model import Component, Provider, Role
 from capsmith.provider.versions import get_preferred_version
 from capsmith.safetext import DnsLabel, Identifier
 from tests.unit.provider.build import REGION, SIZE, provider, resource, version

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from capsmith import resources
 from capsmith.contract.load import load_contract
+from capsmith.provider.fields import Field
 from capsmith.provider.model import (
     SECRET_REF,
     ApiVersion,
     Component,
-    Field,
     Identity,
     Provider,
     Release,

@@ -128,11 +128,8 @@ def _explain_unreachable(bundle: Bundle, client: Client, service: Manifest) -> t
     message = f"{client.manifest}: {service} leads to port {target}, which no container declares"
     # A port number reaches a container that does not declare it, but a port name must be declared.
     if not target.isdigit():
-        return (
-            ("", "")
-            if has_variable(target) or target in _ports(selected, "name")
-            else (message, "")
-        )
+        is_known = has_variable(target) or target in _ports(selected, "name")
+        return "" if is_known else message, ""
     declared = _ports(selected, "containerPort")
     if not declared or target in declared or _is_argument(selected, target):
         return "", ""

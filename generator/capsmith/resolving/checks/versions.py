@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from capsmith.contract.model import Contract
 from capsmith.provider.described_kinds import MACHINES
 from capsmith.provider.draft import Draft, DraftKind, DraftVersion
-from capsmith.provider.model import Field
+from capsmith.provider.fields import Field
 from capsmith.provider.resources import convert_fields
 from capsmith.provider.versions import PartChanges, compare_parts, is_needed
 from capsmith.provider_yaml.model import TemplateSpec
