@@ -35,6 +35,7 @@ _TITLES = {
     "PolicyRuleSpec": "Permission",
     "PrinterColumnSpec": "Printer column",
     "RuntimeExtensionSpec": "Runtime extension",
+    "ScaleSpec": "Subresource scale",
     "TemplateSpec": "Template",
     "TemplateVersionSpec": "Template in an API version",
     "Validation": "Rule in CEL",
