@@ -23,17 +23,39 @@ def _list(**properties: Any) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "object", "properties": properties}}
 
 
-def _addon() -> list[dict[str, Any]]:
-    """Return an add-on whose status has the names of clusters, and nothing else about them."""
-    conditions = _list(
-        **dict.fromkeys(("type", "status", "reason", "message"), _TEXT), lastTransitionTime=_TIME
-    )
+_CONDITIONS = _list(
+    **dict.fromkeys(("type", "status", "reason", "message"), _TEXT), lastTransitionTime=_TIME
+)
+_NAMES = {"matchingClusters": _list(name=_TEXT, kind=_TEXT)}
+"""The names of clusters, and nothing else about them."""
+
+
+def _addon(**status: Any) -> list[dict[str, Any]]:
+    """Return an add-on with these fields in its status."""
     return [
         crd(
             "AcmeChart",
             group="addons.cluster.x-k8s.io",
-            spec={"clusterSelector": {"type": "object", "properties": {"matchLabels": _TEXTS}}},
-            status={"conditions": conditions, "matchingClusters": _list(name=_TEXT, kind=_TEXT)},
+            spec={
+                "chart": _TEXT,
+                "clusterSelector": {"type": "object", "properties": {"matchLabels": _TEXTS}},
+            },
+            around={"required": ["chart"]},
+            status=status,
+        )
+    ]
+
+
+def _address_pool() -> list[dict[str, Any]]:
+    """Return a pool of addresses that counts them under a name of its own."""
+    count = {"type": "integer", "format": "int32"}
+    counts = {"type": "object", "required": ["taken"], "properties": {"taken": count}}
+    return [
+        crd(
+            "AcmeIPPool",
+            group="ipam.cluster.x-k8s.io",
+            spec={"network": _TEXT},
+            status={"conditions": _CONDITIONS, "addresses": counts},
         )
     ]
 
@@ -76,8 +98,14 @@ def _managed_with_machines() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("crds", "tests"),
-    [(_addon(), "TestAddons or TestAddonFaults"), (_pool(), "TestMachinePoolUpgrade")],
-    ids=["addon", "pool"],
+    [
+        (_addon(conditions=_CONDITIONS, **_NAMES), "TestAddons or TestAddonFaults"),
+        (_addon(conditions=_CONDITIONS), "TestAddons or TestAddonFaults"),
+        (_addon(), "TestAddons or TestAddonFaults"),
+        (_pool(), "TestMachinePoolUpgrade"),
+        (_address_pool(), "TestAddressPools or TestAddressFaults"),
+    ],
+    ids=["addon", "addon-conditions", "addon-without-status", "pool", "address-pool"],
 )
 def test_fields_that_a_crd_lacks_are_not_expected(
     crds: list[dict[str, Any]], tests: str, tmp_path: Path

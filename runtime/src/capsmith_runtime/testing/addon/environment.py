@@ -11,7 +11,9 @@ import pytest
 
 from capsmith_runtime.addon import controllers
 from capsmith_runtime.addon.addons import AddonKind
+from capsmith_runtime.addon.installations import REASON_PENDING, recorded_clusters
 from capsmith_runtime.component import Component
+from capsmith_runtime.contract.constants import REASON_READY
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.addon.clusters import WorkloadClusters, build_kubeconfig
@@ -189,17 +191,36 @@ class AddonEnvironment(TestEnvironment):
     def clusters(self, key: NamespacedName) -> dict[str, tuple[bool, str]]:
         """Return what an add-on's status reports by cluster: is it ready, and the reason.
 
-        If the CRD has only the names of clusters, the rest is what the Ready condition says.
+        If the CRD lacks the clusters, they are those that the manager has recorded; if it has only
+        their names, the rest is what the Ready condition says.  Without conditions, an add-on is
+        ready on the clusters on which the test double reports something.
         """
-        status = self.addon(key).get("status") or {}
-        listed = status.get("conditions", [])
-        message = next((each["message"] for each in listed if each["type"] == "Ready"), "")
-        reasons = dict(_NOT_READY.findall(message))
+        addon = self.addon(key)
+        status = addon.get("status") or {}
+        reasons = self._reasons(addon)
         found = {}
-        for entry in status.get("matchingClusters", []):
-            reason = entry.get("reason", reasons.get(entry["name"], "Ready"))
-            found[entry["name"]] = entry.get("ready", entry["name"] not in reasons), reason
+        for entry in status.get("matchingClusters", self._recorded(addon)):
+            name = entry["name"]
+            reason = entry.get("reason", reasons.get(name, REASON_READY))
+            found[name] = entry.get("ready", reason == REASON_READY), reason
         return found
+
+    def _recorded(self, addon: JSON) -> list[JSON]:
+        """Return the names of recorded clusters if the status cannot have them."""
+        if self.has_field(addon, "status", "matchingClusters"):
+            return []
+        return [{"name": each} for each in recorded_clusters(addon, self.kind.resource.group)]
+
+    def _reasons(self, addon: JSON) -> dict[str, str]:
+        """Return why the add-on is not ready on clusters, by cluster, without the fields for it."""
+        names = recorded_clusters(addon, self.kind.resource.group)
+        if not self.has_conditions(addon):
+            return {name: REASON_PENDING for name in names if not self.on(name)}
+        listed = (addon.get("status") or {}).get("conditions", [])
+        message = next((each["message"] for each in listed if each["type"] == "Ready"), None)
+        if message is None:
+            return dict.fromkeys(names, REASON_PENDING)
+        return dict(_NOT_READY.findall(message))
 
     def on(self, cluster: str) -> list[str]:
         """Return the names that the test double reports for a cluster, in order."""

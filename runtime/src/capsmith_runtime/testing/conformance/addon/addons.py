@@ -10,7 +10,6 @@ from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.addon.environment import SELECTED, AddonEnvironment
 from capsmith_runtime.testing.conformance.addon.base import AddonConformance
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.environment import condition
 
 PAUSED = "cluster.x-k8s.io/paused"
 
@@ -30,9 +29,9 @@ class TestAddons(AddonConformance):
         key = env.add_addon()
         await env.installed(key, "c1", "c2")
         addon = env.addon(key)
-        assert condition(addon, "Ready")[0] == "True"
+        assert env.shows(addon, "Ready", "True")
         for name in ("clusters", "readyClusters"):
-            assert addon["status"].get(name) == 2 or not env.has_field(addon, "status", name)
+            assert not env.has_field(addon, "status", name) or addon["status"].get(name) == 2
 
     @scenario
     async def test_another_reconcile_changes_nothing(self, env: AddonEnvironment) -> None:
@@ -82,7 +81,7 @@ class TestAddons(AddonConformance):
         before = env.content("c1"), env.content("c2")
         env.change(key, {"metadata": {"annotations": {PAUSED: ""}}})
         await env.eventually(
-            "it is paused", lambda: condition(env.addon(key), "Paused") == ("True", "Paused")
+            "it is paused", lambda: env.shows(env.addon(key), "Paused", "True", "Paused")
         )
         env.change(key, {"spec": {field: value}})
         await env.quiet()
