@@ -86,10 +86,14 @@ def _check_roles(draft: Draft, reporter: PathReporter) -> None:
     roles = {each.spec.implements for each in draft.kinds_of(_INFRASTRUCTURE)}
     needed = _NEEDED if draft.spec.machines is not False else _NEEDED[:1]
     for role in (each for each in needed if each not in roles):
-        hint = f"Add one: `implements: {role}`."
+        message, hint = f"no kind implements {role}", f"Add one: `implements: {role}`."
         if role == "InfraMachine":
-            hint += " If no Machines run on the infrastructure, write `machines: false`."
-        reporter.add_error_at_key("kind-missing", f"no kind implements {role}", hint)
+            kinds = draft.kinds_of(_INFRASTRUCTURE)
+            others = [each.name for each in kinds if each.spec.implements in ROLES_OF_MACHINES]
+            first = f"remove {join_names(others)} and " if others else ""
+            message += f", which is required by {join_names(others)}" if others else ""
+            hint += f" If no Machines run on the infrastructure, {first}write `machines: false`."
+        reporter.add_error_at_key("kind-missing", message, hint)
 
 
 def _check_excluded(draft: Draft, top: PathReporter) -> None:
