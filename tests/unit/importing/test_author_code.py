@@ -96,3 +96,21 @@ def test_a_control_plane_without_any_reference_is_not_told_to_convert_one() -> N
         "Add it to provider.yaml in a new API version; until then the tests of the control plane"
         " fail."
     )
+
+
+def test_a_reference_that_only_a_template_keeps_from_its_path_is_explained() -> None:
+    """Core writes the reference for ClusterClasses, so it cannot move in a kind with a template."""
+    group = "controlplane.cluster.x-k8s.io"
+    names = {key: {"type": "string"} for key in ("apiVersion", "apiGroup", "kind", "name")}
+    spec = {
+        "replicas": {"type": "integer", "format": "int32"},
+        "version": {"type": "string"},
+        "infrastructureTemplate": {"type": "object", "properties": names},
+    }
+    plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
+    inner = {"type": "object", "properties": {"spec": {"type": "object", "properties": {}}}}
+    template = crd("AcmeControlPlaneTemplate", spec={"template": inner}, group=group)
+    assert _find(plane) == []
+    (found,) = _find(plane, template)
+    assert "it has spec.infrastructureTemplate instead" in found.message
+    assert "can write `template: false` and the path in `contractFields.paths`" in found.hint
