@@ -74,6 +74,16 @@ def _pool() -> list[dict[str, Any]]:
     return [*provider(), pool]
 
 
+def _managed() -> list[dict[str, Any]]:
+    """Return the CRD of a managed control plane that does not report its version."""
+    status = {key: {"type": "boolean"} for key in ("ready", "initialized")}
+    group = "controlplane.cluster.x-k8s.io"
+    return [
+        *provider(),
+        crd("AcmeControlPlane", group=group, spec={"version": _TEXT}, status=status),
+    ]
+
+
 def _managed_with_machines() -> list[dict[str, Any]]:
     """Return a managed control plane that refers to infrastructure, but not as its contract."""
     reference = dict.fromkeys(("apiVersion", "kind", "name", "namespace"), _TEXT)
@@ -104,8 +114,9 @@ def _managed_with_machines() -> list[dict[str, Any]]:
         (_addon(), "TestAddons or TestAddonFaults"),
         (_pool(), "TestMachinePoolUpgrade"),
         (_address_pool(), "TestAddressPools or TestAddressFaults"),
+        (_managed(), "TestManagedControlPlane"),
     ],
-    ids=["addon", "addon-conditions", "addon-without-status", "pool", "address-pool"],
+    ids=["addon", "addon-conditions", "addon-without-status", "pool", "address-pool", "managed"],
 )
 def test_fields_that_a_crd_lacks_are_not_expected(
     crds: list[dict[str, Any]], tests: str, tmp_path: Path

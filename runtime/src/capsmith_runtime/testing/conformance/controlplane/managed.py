@@ -49,7 +49,8 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         assert obj["metadata"]["finalizers"] == [env.kind.finalizer]
         if env.has_field(obj, "status", _EXTERNAL):
             assert status[_EXTERNAL] is True
-        assert status.get("version", "") == env.version
+        if env.has_field(obj, "status", "version"):
+            assert status.get("version", "") == env.version
         assert env.says("Available", "True")
         if env.contract == "v1beta1":
             assert status["ready"] is True
@@ -161,7 +162,9 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         env.api.change(
             env.kind.resource.kind, CONTROL_PLANE, {"spec": {"version": LATER.removeprefix("v")}}
         )
-        await env.eventually("it runs", lambda: env.status()["version"] == LATER)
+        if env.has_field(env.obj(), "status", "version"):
+            await env.eventually("it runs", lambda: env.status()["version"] == LATER)
+        await env.quiet()
         assert list(env.hosting.control_planes().values()) == [LATER]
         assert env.says("Available", "True")
 
