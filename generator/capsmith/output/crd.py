@@ -26,7 +26,6 @@ from capsmith.provider.model import ApiVersion, Component, Resource, Role
 from capsmith.provider.versions import select_version
 
 _READ_INSIDE = re.compile(r"\bself\.(\w+)\.")  # fields of which a CEL rule reads a part
-_SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")
 
 
@@ -59,9 +58,8 @@ def set_list_types(schema: Schema) -> dict[str, Any]:
 def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
     """Return a copy of ``schema`` with ``change`` applied to each direct subschema."""
     result = dict(schema)
-    for key in _SCHEMA_MAPS:
-        if key in result:
-            result[key] = {name: change(value) for name, value in result[key].items()}
+    if "properties" in result:
+        result["properties"] = {name: change(value) for name, value in result["properties"].items()}
     for key in _SCHEMAS:
         if isinstance(result.get(key), Mapping):
             result[key] = change(result[key])

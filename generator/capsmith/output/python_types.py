@@ -21,12 +21,7 @@ from capsmith.provider.model import Component, Provider, Resource
 from capsmith.provider.versions import PartChanges, VersionChanges, compare_versions
 from capsmith.safetext import Identifier, SafeText
 
-_SCALARS: Mapping[str, str] = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-}
+_SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 _SHADOWING = frozenset({"str", "int", "float", "bool", "tuple", "dict", "field", "dataclass"})
 """Names that annotations and defaults in a class body refer to, so that no field may have them."""
 _WIDTH = 90
