@@ -236,7 +236,7 @@ _POOLS: Final = {
         "                    self._cloud.delete_server(old.id)\n"
         "                servers = []\n            outdated",
     ),
-    "does not look at the size": _controller(_POOL, "size = pool.replicas\n", "size = 1\n"),
+    "does not look at the size": _controller(_POOL, "else pool.replicas\n", "else 1\n"),
     "returns one provider id for all": _controller(
         _POOL, "provider_id=server.provider_id", "provider_id='tidal://one'"
     ),

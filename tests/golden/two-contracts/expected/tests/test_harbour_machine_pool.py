@@ -9,7 +9,7 @@ from capsmith_runtime.infrastructure import Deleted, InfraMachinePoolState, Wait
 from capsmith_runtime.testing import infrastructure as testing
 
 from cluster_api_provider_harbour._generated.api.harbour_machine_pool import HarbourMachinePoolSpec
-from cluster_api_provider_harbour.cloud import SimulatedCloud
+from cluster_api_provider_harbour.cloud import Server, SimulatedCloud
 from cluster_api_provider_harbour.controllers.harbour_machine_pool import (
     HarbourMachinePoolReconciler,
 )
@@ -57,6 +57,28 @@ def test_pool_keeps_the_size_that_its_own_autoscaler_sets(
     assert len(ids(state)) == 2
     assert isinstance(state, InfraMachinePoolState)
     assert state.replicas == 2
+
+
+def test_pool_does_not_overrule_its_own_autoscaler(
+    cloud: SimulatedCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The autoscaler acts while the pool is reconciled."""
+    reconciler = HarbourMachinePoolReconciler(cloud)
+    reconciler.reconcile_normal(testing.infra_machine_pool(SPEC, replicas=2))
+
+    def resize(groups: ServerGroups, external_id: str) -> list[Server]:
+        monkeypatch.undo()
+        groups.scale(external_id, "pool", "cluster", 3, None, None)
+        return groups.servers(external_id)
+
+    monkeypatch.setattr(ServerGroups, "servers", resize)
+    scope = testing.infra_machine_pool(SPEC, replicas=2, replicas_managed_elsewhere=True)
+    state = reconciler.reconcile_normal(scope)
+
+    assert len(ids(state)) == 3
+    group = ServerGroups(cloud).find(scope.external_id)
+    assert group is not None
+    assert group.size == 3
 
 
 def test_new_version_replaces_servers_one_at_a_time(cloud: SimulatedCloud) -> None:

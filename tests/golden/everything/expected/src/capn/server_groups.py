@@ -60,16 +60,18 @@ class ServerGroups:
         external_id: str,
         name: str,
         cluster: str,
-        size: int,
+        size: int | None,
         version: str | None,
         user_data: str | None,
     ) -> list[Server]:
         """Create the group if necessary, scale it, and replace at most one outdated server.
 
-        Outdated servers are deleted first, then the newest ones.
+        Outdated servers are deleted first, then the newest ones.  Without ``size``, a group keeps
+        the size that it has.
         """
         with self._locked():
-            group = self.find(external_id) or ServerGroup(external_id, name, size, 0)
+            group = self.find(external_id) or ServerGroup(external_id, name, size or 0, 0)
+            size = group.size if size is None else size
             servers = self.servers(external_id)
             outdated = outdated_servers(servers, version)
             current = [server for server in servers if server not in outdated]

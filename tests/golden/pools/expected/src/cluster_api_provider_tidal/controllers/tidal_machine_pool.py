@@ -40,13 +40,12 @@ class TidalMachinePoolReconciler(InfraMachinePoolReconciler[TidalMachinePoolSpec
         Servers with another Kubernetes version are replaced, one in each call.  A new spec applies
         to servers that are created from now on; replace existing ones here if it has to reach them.
         """
-        group = self._groups.find(pool.external_id)
-        size = pool.replicas
-        if group is not None and pool.replicas_managed_elsewhere:
-            size = group.size
+        exists = self._groups.find(pool.external_id) is not None
+        # Another autoscaler may change the group's size at any moment: never write back a size.
+        size = None if exists and pool.replicas_managed_elsewhere else pool.replicas
         user_data = None
         servers = self._groups.servers(pool.external_id)
-        needs_data = len(servers) < size or outdated_servers(servers, pool.version)
+        needs_data = size is None or len(servers) < size or outdated_servers(servers, pool.version)
         if needs_data and self._cloud.stores_user_data():
             # Read the data each time: they change, for example when a bootstrap token is renewed.
             user_data = pool.bootstrap_data().text
@@ -56,7 +55,7 @@ class TidalMachinePoolReconciler(InfraMachinePoolReconciler[TidalMachinePoolSpec
         is_changing = pool.replicas_managed_elsewhere or outdated_servers(servers, pool.version)
         return InfraMachinePoolState(
             instances=[_instance(server) for server in servers],
-            replicas=size,
+            replicas=len(servers),
             provider_id=f"{SCHEME}://{pool.external_id}",
             requeue_after=POLL_SECONDS if is_changing else None,
         )
