@@ -330,10 +330,9 @@ def test_crds_that_a_chart_does_not_install_are_left_out(tmp_path: Path) -> None
     (chart / "Chart.yaml").write_text("name: coral\n")
     copied = '{{ .Files.Get "reefs.example.com.yaml" }}\n'
     (chart / "templates" / "crds.yaml").write_text(copied)
-    group = {"group": "example.com"}
     places = {"api/a.yaml": "Config", "api/b.yaml": "Setting", "api/c.yaml": "Reef"}
     for file, kind in {**places, "charts/coral/crds/d.yaml": "Coral"}.items():
-        document = crd(kind, **group)
+        document = crd(kind, group="example.com")
         del document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["type"]
         (tmp_path / file).write_text(yaml.safe_dump(document))
     machine = crd("CoralMachine")
