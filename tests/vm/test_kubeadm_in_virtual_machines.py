@@ -101,10 +101,9 @@ def _adapt(lab: Lab, document: JSON) -> JSON:
         config = document["spec"]["template"]["spec"]
         _give_time(config)
         config["postKubeadmCommands"].insert(0, _JOIN_AGAIN)
-    if document["kind"] == "LibvirtMachineTemplate" and document["metadata"]["name"].endswith(
-        "md-0"
-    ):
-        document["spec"]["template"]["spec"]["cpus"] = 1
+    if document["kind"] == "LibvirtMachineTemplate":
+        is_worker = document["metadata"]["name"].endswith("md-0")
+        document["spec"]["template"]["spec"]["cpus"] = 1 if is_worker else 2
     return document
 
 
