@@ -12,10 +12,12 @@ from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import Etcd
 from tests.conftest import REPORT
 from tests.e2e.harness.report import Report
+from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.tools.required import required_toolbox
 from tests.vm.components import MODULES
 from tests.vm.hypervisor import CONTAINERS, Hypervisor
 from tests.vm.image.build import Image, cached_image
+from tests.vm.lab import Lab
 
 collect_ignore_glob = [] if os.environ.get("CAPSMITH_VM") else ["test_*.py"]
 
@@ -56,3 +58,10 @@ def containers(base: Base) -> Iterator[Hypervisor]:
     host.start()
     yield host
     host.stop()
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Scenario]:
+    """A cluster for one test, in the lab of its module."""
+    with one_scenario(lab.stack, lab.site, request.node.originalname) as made:
+        yield made

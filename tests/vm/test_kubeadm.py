@@ -8,7 +8,7 @@ import pytest
 
 from capsmith.clusters.processes.cluster import Base
 from tests.e2e.harness.report import Report
-from tests.e2e.scenario import Scenario, build_health_check, one_scenario
+from tests.e2e.scenario import Scenario, build_health_check
 from tests.e2e.whole import CONTROL_PLANE, members
 from tests.vm.hypervisor import Hypervisor
 from tests.vm.image.build import Image
@@ -31,12 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
 @pytest.fixture(scope="module")
 def lab(base: Base, containers: Hypervisor, image: Image, report: Report) -> Iterator[Lab]:
     with open_kubeadm_lab("vm-kubeadm", base, containers, image, report) as made:
-        yield made
-
-
-@pytest.fixture
-def scenario(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Scenario]:
-    with one_scenario(lab.stack, lab.site, request.node.originalname) as made:
         yield made
 
 

@@ -10,7 +10,7 @@ import pytest
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from tests.e2e.harness.report import Report
-from tests.e2e.scenario import Scenario, one_scenario
+from tests.e2e.scenario import Scenario
 from tests.vm.hypervisor import Hypervisor
 from tests.vm.image.build import Image
 from tests.vm.kubeadm import FLAVOR, apply_documents, finish_cluster, open_kubeadm_lab, wait_pods
@@ -60,12 +60,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
 @pytest.fixture(scope="module")
 def lab(base: Base, hypervisor: Hypervisor, image: Image, report: Report) -> Iterator[Lab]:
     with open_kubeadm_lab("vm-kubeadm-virtual", base, hypervisor, image, report) as made:
-        yield made
-
-
-@pytest.fixture
-def scenario(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Scenario]:
-    with one_scenario(lab.stack, lab.site, request.node.originalname) as made:
         yield made
 
 

@@ -10,7 +10,7 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.wait import eventually
 from tests.e2e.harness.report import Report
 from tests.e2e.releases import NEWEST
-from tests.e2e.scenario import Scenario, one_scenario
+from tests.e2e.scenario import Scenario
 from tests.e2e.stack import Combination, Stack
 from tests.vm.hypervisor import Hypervisor, Machines
 from tests.vm.image.build import Image
@@ -29,12 +29,6 @@ def lab(base: Base, hypervisor: Hypervisor, image: Image, report: Report) -> Ite
     cloud = Machines(folder / "cloud", hypervisor)
     stack = Stack(base, None, COMBINATION, provider, report, None, cloud)
     with open_lab(stack, hypervisor, image) as made:
-        yield made
-
-
-@pytest.fixture
-def scenario(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Scenario]:
-    with one_scenario(lab.stack, lab.site, request.node.originalname) as made:
         yield made
 
 

@@ -40,6 +40,7 @@ from capsmith.judge.release.settings import (
 )
 from capsmith.judge.release.targets import Core, list_targets
 from capsmith.judge.release.verdict import verify, verify_migration, verify_upgrade
+from capsmith.manifests.bundle import EXAMPLE_FOLDERS
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, Kustomizations
 from capsmith.manifests.parse import Manifest
 from capsmith.workspace.files import replace_file
@@ -49,8 +50,6 @@ from capsmith.workspace.reading import Limit, find_test_files, find_yaml_files, 
 
 MAX_BYTES = 16 * 1024 * 1024
 LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")
-_EXAMPLES = frozenset({"examples", "samples"})
-"""Folders of a source tree whose components may be of another release."""
 _CONFIG = ".capsmith-verify.yaml"
 
 
@@ -276,7 +275,7 @@ def _find_example_releases(folder: Path, files: Sequence[Path]) -> dict[Path, st
     """
     found: dict[Path, str] = {}
     for path in files:
-        names = _EXAMPLES.intersection(path.relative_to(folder).parts[:-1])
+        names = EXAMPLE_FOLDERS.intersection(path.relative_to(folder).parts[:-1])
         if names and (is_components_file(str(path)) or path.name == "metadata.yaml"):
             found[path] = min(names)
     others = (path for path in files if path not in found)

@@ -13,7 +13,9 @@ from pathlib import PurePosixPath
 from capsmith.manifests.crds import Crd, find_field, read_crds
 from capsmith.manifests.parse import Manifest
 
-_ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
+EXAMPLE_FOLDERS = frozenset({"examples", "samples"})
+"""Folders of a source tree whose objects may be of another release."""
+_ASIDE = EXAMPLE_FOLDERS | {"templates", "testdata"}
 """Folders whose objects are not installed."""
 _CRD_FILE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+_[a-z0-9]+\.yaml")
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from capsmith.judge.checks.registry import Context, Violation, check
-from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.bundle import EXAMPLE_FOLDERS, Artefact
 from capsmith.manifests.parse import Manifest, has_variable, mapping_of, text_of
 from capsmith.manifests.variables import Trouble, Variable, find_required, scan
 from capsmith.yamldoc.compose import Path, format_path
@@ -60,9 +60,6 @@ def check_flavor_variables(context: Context, params: Variables) -> Iterator[Viol
             yield Violation(found[0], f"common variables are not used: {', '.join(missing)}")
 
 
-_EXAMPLES = frozenset({"examples", "samples"})
-
-
 @check("class-file-name")
 def check_class_file_name(context: Context) -> Iterator[Violation]:
     """CC-73: The file name contains the ClusterClass's name, which clusterctl looks for."""
@@ -70,7 +67,7 @@ def check_class_file_name(context: Context) -> Iterator[Violation]:
         name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
         classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]
         # An example of a Cluster with a class may have a name that is similar.
-        if not classes and _EXAMPLES.intersection(PurePosixPath(found[0].file).parts[:-1]):
+        if not classes and EXAMPLE_FOLDERS.intersection(PurePosixPath(found[0].file).parts[:-1]):
             continue
         if name not in classes:
             classes = ["a name with a variable" if has_variable(each) else each for each in classes]
