@@ -108,7 +108,7 @@ class OwnVerbs:
     status_one_of: tuple[str, ...]
     """Alternative verbs on the kind's status. The manager needs at least one."""
     only_read: tuple[str, ...] = ()
-    """Roles of kinds that a manager may only read. Without any right to write, it does not."""
+    """Roles of kinds that a manager without any right to write them may only read."""
 
 
 @check("manager-own-kinds", OwnVerbs)
