@@ -264,6 +264,21 @@ _POOLS: Final = {
         "                for server in servers\n"
         "            ],",
     ),
+    "writes back a size that its own autoscaler may have changed": _controller(
+        _POOL,
+        "exists = self._groups.find(pool.external_id) is not None\n"
+        "        # Another autoscaler may change the group's size at any moment: never write back a"
+        " size.\n"
+        "        size = None if exists and pool.replicas_managed_elsewhere else pool.replicas\n",
+        "group = self._groups.find(pool.external_id)\n"
+        "        size = group.size if group and pool.replicas_managed_elsewhere"
+        " else pool.replicas\n",
+    ),
+    "overrules its own autoscaler": _controller(
+        _POOL,
+        "size = None if exists and pool.replicas_managed_elsewhere else pool.replicas",
+        "size = pool.replicas if exists else pool.replicas",
+    ),
     "reports of a machine what belongs to another position": _controller(
         _POOL,
         "instances=[_instance(server) for server in servers],",

@@ -103,6 +103,24 @@ class KnowsVersions(Protocol):
 
 
 @runtime_checkable
+class ScalesPools(Protocol):
+    """Protocol for a test double whose pools of servers can have an autoscaler of their own.
+
+    This protocol is optional: only pools without Machines need it.
+    """
+
+    def scale_pools(self, size: int) -> None:
+        """Set the size of each pool, as the infrastructure's own autoscaler does.
+
+        The servers may be created and deleted later, for example when the pool is reconciled.
+        """
+
+    def pool_sizes(self) -> list[int]:
+        """Return the desired size of each pool, including changes by the autoscaler."""
+        ...
+
+
+@runtime_checkable
 class SimulatesFaults(Protocol):
     """Protocol for a test double whose calls can fail.
 

@@ -15,6 +15,7 @@ import pytest
 from capsmith_runtime.testing.faults import VARIABLE, Faults
 
 from cluster_api_provider_harbour.cloud import SimulatedCloud
+from cluster_api_provider_harbour.server_groups import ServerGroups
 
 
 class Infrastructure:
@@ -44,6 +45,17 @@ class Infrastructure:
     def versions(self) -> dict[str, str]:
         """Return the Kubernetes version of each server in a group, keyed by the server's name."""
         return self._field("version")
+
+    def scale_pools(self, size: int) -> None:
+        """Set the size of each group, as an autoscaler of the cloud would."""
+        groups = ServerGroups(SimulatedCloud(self._folder))
+        for name in self._names("groups"):
+            groups.resize(name, size)
+
+    def pool_sizes(self) -> list[int]:
+        """Return the size of each group."""
+        paths = (self._folder / "groups").glob("*.json")
+        return [json.loads(path.read_text())["size"] for path in paths]
 
     def simulate(self, faults: Faults) -> None:
         """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.

@@ -12,6 +12,7 @@ from capsmith_runtime.testing.conformance.machine_pool.machines import (
 )
 from capsmith_runtime.testing.conformance.machine_pool.pools import (
     TestMachinePool,
+    TestMachinePoolAutoscaler,
     TestMachinePoolCalls,
     TestMachinePoolInstances,
     TestMachinePoolUpgrade,
@@ -21,6 +22,7 @@ __all__ = [
     "TestAccountsOfMachinePools",
     "TestAccountsOfPoolMachines",
     "TestMachinePool",
+    "TestMachinePoolAutoscaler",
     "TestMachinePoolCalls",
     "TestMachinePoolIdentities",
     "TestMachinePoolInstances",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Sequence
 
 import pytest
@@ -16,11 +18,21 @@ from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
 )
 from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolConformance, PoolCase
 from capsmith_runtime.testing.core_machine_pool import VERSION
-from capsmith_runtime.testing.faults import NONE
-from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
-from capsmith_runtime.testing.provider import KnowsVersions, ProviderUnderTest, simulate
+from capsmith_runtime.testing.faults import NONE, Faults
+from capsmith_runtime.testing.machine_pool.environment import ELSEWHERE, MachinePoolEnvironment
+from capsmith_runtime.testing.provider import (
+    KnowsVersions,
+    ProviderUnderTest,
+    ScalesPools,
+    SimulatesFaults,
+    simulate,
+)
 
 NEXT_VERSION = "v1.35.0"
+AUTOSCALER_STEPS = 100
+STEP_SECONDS = 0.005
+SLOW_CALL_SECONDS = 0.05
+"""Maximum duration of a call, several steps, so that the autoscaler acts between two calls."""
 TERMINAL_FAILURE_FIELDS = {"failureReason", "failureMessage"}
 
 
@@ -199,6 +211,69 @@ def _is_upgraded(env: MachinePoolEnvironment, double: KnowsVersions) -> bool:
     count = list(double.versions().values()).count(NEXT_VERSION)
     assert reported.count(NEXT_VERSION) <= count, "reported too early"
     return len(env.infrastructure.servers()) == count == 3
+
+
+class TestMachinePoolAutoscaler(MachinePoolConformance):
+    """Pools with an autoscaler of their own; requires a test double with ``scale_pools``."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
+        """Return a case for each kind and core version, or none without ``scale_pools``."""
+        return super().cases(provider) if hasattr(provider.infrastructure, "scale_pools") else []
+
+    @scenario
+    async def test_a_pool_follows_its_own_autoscaler(self, env: MachinePoolEnvironment) -> None:
+        """While another autoscaler sets the size, ``replicas`` follows the pool.
+
+        Proves: MP-17.
+        """
+        double = env.infrastructure
+        assert isinstance(double, ScalesPools)
+        env.add_pool(3)
+        await env.settled(3)
+        env.note({ELSEWHERE: "an-autoscaler"})
+        for size in (5, 2):
+            double.scale_pools(size)
+            await env.settled(size)
+            assert env.replicas() == size
+        env.scale(4)
+        await env.eventually("core follows again", lambda: env.replicas() == 2)
+        await env.settled(2)
+        env.note({ELSEWHERE: "false"})
+        env.scale(3)
+        await env.settled(3)
+
+    @scenario
+    async def test_a_reconcile_does_not_overrule_the_autoscaler(
+        self, env: MachinePoolEnvironment
+    ) -> None:
+        """A size that the autoscaler sets during a reconcile stays.
+
+        A reconciler that writes back a size that it has read undoes the autoscaler's change.
+
+        Proves: MP-17.
+        """
+        double = env.infrastructure
+        assert isinstance(double, ScalesPools)
+        env.add_pool(2)
+        await env.settled(2)
+        env.note({ELSEWHERE: "an-autoscaler"})
+        _slow_down(double)
+        for step in range(AUTOSCALER_STEPS):
+            size = 1 + step % 7
+            double.scale_pools(size)
+            # Core writes ``replicas``, which starts another reconcile.
+            env.scale(9 + step)
+            await asyncio.sleep(STEP_SECONDS)
+            assert double.pool_sizes() == [size], "a reconcile has changed the size"
+        await env.settled(size)
+
+
+def _slow_down(double: object) -> None:
+    """Make the calls of reconcilers take some time if the test double can simulate that."""
+    if isinstance(double, SimulatesFaults):
+        with contextlib.suppress(NotImplementedError):
+            double.simulate(Faults(slow=SLOW_CALL_SECONDS))
 
 
 class TestMachinePoolCalls(MachinePoolConformance):

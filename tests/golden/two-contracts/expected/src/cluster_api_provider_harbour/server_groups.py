@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from .cloud import Server, SimulatedCloud
@@ -40,10 +40,7 @@ class ServerGroups:
 
     def find(self, external_id: str) -> ServerGroup | None:
         """Return the group with this external id, if it exists."""
-        try:
-            return ServerGroup(**json.loads(self._path(external_id).read_text()))
-        except FileNotFoundError:
-            return None
+        return self._read(external_id)
 
     def servers(self, external_id: str) -> list[Server]:
         """Return the servers of a group, the oldest first."""
@@ -94,6 +91,15 @@ class ServerGroups:
             self._write(ServerGroup(external_id, name, size, created))
         return servers[:size]
 
+    def resize(self, external_id: str, size: int) -> None:
+        """Set the size of an existing group, as an autoscaler of the cloud would.
+
+        The simulated cloud adds and removes servers at the next call of ``scale``.
+        """
+        with self._locked():
+            if group := self._read(external_id):
+                self._write(replace(group, size=size))
+
     def delete(self, external_id: str) -> bool:
         """Delete a group with all its servers; return False if it does not exist."""
         with self._locked():
@@ -102,6 +108,12 @@ class ServerGroups:
                 self._cloud.delete_server(f"{external_id}-{_number(server)}")
             self._path(external_id).unlink(missing_ok=True)
             return existed
+
+    def _read(self, external_id: str) -> ServerGroup | None:
+        try:
+            return ServerGroup(**json.loads(self._path(external_id).read_text()))
+        except FileNotFoundError:
+            return None
 
     def _path(self, external_id: str) -> Path:
         return self._folder / f"{external_id}.json"
