@@ -18,7 +18,8 @@ from capsmith.commands.generate import generate
 from capsmith_runtime.testing import conformance
 from capsmith_runtime.testing.conformance import authored
 from capsmith_runtime.testing.conformance.base import Conformance
-from tests.functional.mistakes import KITS, find_file
+from tests.functional.mistakes import KITS
+from tests.functional.mistakes.base import find_file
 from tests.functional.test_conversion_kit import MISTAKES
 from tests.repositories import PytestServer, start_pytest_server
 

@@ -1,0 +1,128 @@
+"""Mistakes in reconcilers of bootstrap configurations and control planes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.functional.mistakes.base import INITIALISER, Kit, edit_controller, read_example
+
+_BOOTSTRAP: Final = {
+    "hands the key of the CA to workers": edit_controller(
+        "kindle_config", "if config.is_control_plane:", "if files:"
+    ),
+    "returns nothing": edit_controller(
+        "kindle_config", "return BootstrapDocument(document,", "return None and BootstrapDocument("
+    ),
+    "knows no pools": edit_controller(
+        "kindle_config", "_token(config.name,", "_token(config.machine.name,"
+    ),
+    "requests certificates that do not exist": edit_controller(
+        "kindle_config", '.certificate("ca")', '.certificate("front")'
+    ),
+    "keeps its own state of who is the first": edit_controller(
+        "kindle_config",
+        'ca = config.certificate("ca")',
+        'ca = config.certificate("ca")\n'
+        "        if config.is_first_control_plane and getattr(type(self), '_did', False):\n"
+        "            return Waiting('Initialized', 'once is enough')\n"
+        "        type(self)._did = config.is_first_control_plane",
+    ),
+    "renews the data once": edit_controller(
+        "kindle_config",
+        "        return self.bootstrap_data(config)\n",
+        "        found = self.bootstrap_data(config)\n"
+        "        return BootstrapDocument(found.value, found.format)\n",
+    ),
+    "never renews the data of a pool": edit_controller(
+        "kindle_config",
+        "refresh_after=TOKEN_SECONDS / 2",
+        "refresh_after=TOKEN_SECONDS / 2 if config.machine else None",
+    ),
+    "creates a mirror when its kind is loaded": edit_controller(
+        "kindle_mirror",
+        "self._cloud = cloud or SimulatedCloud()",
+        "self._cloud = cloud or SimulatedCloud()\n"
+        "        self._cloud.create_resource('mirror', 'mirror')",
+    ),
+    "forgets to delete a mirror": edit_controller(
+        "kindle_mirror", "self._cloud.delete_resource(resource.external_id)", "None"
+    ),
+}
+_CONTROL_PLANE: Final = {
+    "is never healthy": edit_controller(
+        "skiff_control_plane",
+        "return ControlPlaneHealth()",
+        'return Waiting("Unhealthy", "wait", requeue_after=5)',
+    ),
+    "reports another problem at each call": edit_controller(
+        "skiff_control_plane",
+        "return ControlPlaneHealth()",
+        "return ControlPlaneHealth(\n"
+        "            unhealthy={m.name: str(uuid.uuid4()) for m in control_plane.machines[:1]}\n"
+        "        )",
+    ),
+    "waits for each new member for ever": edit_controller(
+        "skiff_control_plane",
+        'member.control_plane.logger.info("joined", machine=member.machine.name)\n'
+        "        return None",
+        'return Waiting("Joining", "wait", requeue_after=5)',
+    ),
+    "never lets a member go": edit_controller(
+        "skiff_control_plane",
+        'member.control_plane.logger.info("leaves", machine=member.machine.name)\n'
+        "        return None",
+        'return Waiting("Leaving", "wait", requeue_after=5)',
+    ),
+}
+_SESSIONS = (
+    "    from capsmith_runtime.controlplane import SessionFactory\n\n"
+    "    class Clients(SessionFactory[str]):\n"
+    "        def open(self, credentials):\n"
+    "            return credentials.identity\n\n"
+    "    session_factory = Clients\n\n"
+)
+_IPAM_INITIALISER = "    def __init__(self, ipam: SimulatedIpam | None = None) -> None:"
+_MANAGED_CREATES = "hosted = self._hosted.find(control_plane.external_id)"
+_MANAGED: Final = {
+    "does not wait for the infrastructure": edit_controller(
+        "lagoon_control_plane",
+        "if not control_plane.cluster.infrastructure_provisioned:",
+        "if False:",
+    ),
+    "creates another control plane at each call": edit_controller(
+        "lagoon_control_plane",
+        _MANAGED_CREATES,
+        "hosted = self._hosted.create(str(uuid.uuid4()), 'x', control_plane.version)",
+    ),
+    "never upgrades": edit_controller(
+        "lagoon_control_plane", "if hosted.version != control_plane.version:", "if False:"
+    ),
+    "supplies no endpoint": edit_controller(
+        "lagoon_control_plane",
+        "control_plane.control_plane_endpoint or self._hosted.endpoint()",
+        "None",
+    ),
+    "returns a kubeconfig without a server": edit_controller(
+        "lagoon_control_plane", "self._hosted.kubeconfig(hosted)", "'kind: Config'"
+    ),
+    "never renews the credentials": edit_controller(
+        "lagoon_control_plane",
+        "self._hosted.kubeconfig(hosted)",
+        "self.__dict__.setdefault('_first', self._hosted.kubeconfig(hosted))",
+    ),
+    "deletes without a session": edit_controller(
+        "lagoon_control_plane", INITIALISER, _SESSIONS + INITIALISER
+    ),
+    "releases without a session": edit_controller(
+        "lagoon_prefix", _IPAM_INITIALISER, _SESSIONS + _IPAM_INITIALISER
+    ),
+    "forgets to delete the control plane": edit_controller(
+        "lagoon_control_plane", "self._hosted.delete(control_plane.external_id)", "pass"
+    ),
+}
+KITS: Final[Mapping[str, Kit]] = {
+    "bootstrap": Kit(read_example("bootstrap"), _BOOTSTRAP),
+    "control-plane": Kit(read_example("complete"), _CONTROL_PLANE),
+    "managed": Kit(read_example("managed"), _MANAGED),
+}
