@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -26,6 +27,7 @@ MAX_DEPTH = 200
 """Maximum nesting depth of a document. libyaml's recursive composer crashes on deeper documents."""
 _STRUCTURE = re.compile(r"^[ \t?:-]{100}", re.MULTILINE)
 _STRING, _LIST, _MAP = (f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))
+_SYNTAX = "manifest-yaml"
 _DOCUMENT_START = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _ALIAS = re.compile(r"\*(?<![^\s\[{,:?]\*)\S")
 """Finds each alias, and some other text: a node can only begin after one of these characters."""
@@ -121,33 +123,51 @@ def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[F
 
 
 def read_substituted(
-    substituted: str, file: str, text: str
+    substituted: str, file: str, text: str, *, resume: bool = False
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
     """Parse a file in which variables have already been replaced.
 
     ``substituted`` is the content to parse, ``text`` is the original content, and ``file`` is the
-    name to use in findings.
+    name to use in findings.  ``resume`` is whether to go on after a document that cannot be parsed.
     """
+    whole = Manifest(file, 0, {}, text)
+    manifests, findings = _read_stream(substituted, whole)
+    if not resume or not any(each.id == _SYNTAX for each in findings):
+        return tuple(manifests), tuple(findings)
+    # Like clusterctl, which separates the documents before it parses them.
+    starts = [0, *(match.start() for match in _DOCUMENT_START.finditer(substituted))]
+    manifests, findings, line = [], [], 0
+    for begin, end in pairwise([*starts, len(substituted)]):
+        part = substituted[begin:end]
+        found, wrong = _read_stream(part, replace(whole, line=line))
+        manifests += found
+        findings += wrong
+        line += part.count("\n")
+    return tuple(manifests), tuple(findings)
+
+
+def _read_stream(text: str, whole: Manifest) -> tuple[list[Manifest], list[Finding]]:
+    """Parse a part of a file, which begins after line ``whole.line`` of it."""
+    file, before = whole.file, whole.line
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     try:
-        for line, document in _documents(substituted):
+        for line, document in _documents(text):
             if isinstance(document, dict):
-                manifests.extend(_flat(Manifest(file, line, document, text)))
+                manifests.extend(_flat(Manifest(file, before + line, document, whole.text)))
             elif document is not None:
-                findings.append(
-                    _finding("manifest-not-a-mapping", "the document is not an object", file, line)
-                )
+                message = "the document is not an object"
+                findings.append(_finding("manifest-not-a-mapping", message, file, before + line))
     except yaml.YAMLError as error:
-        findings.append(_syntax(error, file))
+        findings.append(_syntax(error, file, before))
     except (ValueError, OverflowError, RecursionError) as error:
-        findings.append(_finding("manifest-yaml", f"cannot be read as YAML: {error}", file))
+        findings.append(_finding(_SYNTAX, f"cannot be read as YAML: {error}", file))
     # PyYAML's constructors raise these for a value that does not have the form of its tag, such as
     # `!!bool maybe`.
     except (LookupError, AttributeError, TypeError):
         message = "cannot be read as YAML: a value does not have the form of its tag"
-        findings.append(_finding("manifest-yaml", message, file))
-    return tuple(manifests), tuple(findings)
+        findings.append(_finding(_SYNTAX, message, file))
+    return manifests, findings
 
 
 def mapping_of(data: Any, *path: str) -> Mapping[str, Any]:
@@ -275,10 +295,11 @@ def _flat(manifest: Manifest) -> Iterator[Manifest]:
         yield manifest
 
 
-def _syntax(error: yaml.YAMLError, file: str) -> Finding:
+def _syntax(error: yaml.YAMLError, file: str, before: int) -> Finding:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    return _finding("manifest-yaml", f"invalid YAML: {problem}", file, mark.line + 1 if mark else 0)
+    line = before + mark.line + 1 if mark else 0
+    return _finding(_SYNTAX, f"invalid YAML: {problem}", file, line)
 
 
 def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from capsmith.errors import UnreadableInput
-from capsmith.judge.release.release import substitute
+from capsmith.judge.release.release import SourceFile, read_file
 from capsmith.manifests.bundle import Artefact, classify_manifest
 from capsmith.manifests.kustomize import Kustomizations, build
-from capsmith.manifests.parse import Manifest, mapping_of, read_substituted, text_of
+from capsmith.manifests.parse import Manifest, mapping_of, text_of
 from capsmith.progress import track
 
 ORIGIN = "config.kubernetes.io/origin"
@@ -204,7 +204,11 @@ class _TreeBuilder:
         if _is_built(self._tree, root, self._built_by):
             return
         kustomization = self._tree.all[root]
-        self.built += _objects(self._run(root), kustomization, self._read, self._sources)
+        built = self._run(root)
+        found, wrong, _ = read_file(SourceFile(kustomization.file, built.text), resume=True)
+        self.built += _objects(built, found, kustomization, self._read, self._sources)
+        for each in wrong:
+            self.not_built[kustomization.file] = f"an object that it builds has {each.message}"
         self._built_by.update(dict.fromkeys(self._tree.reached(root), kustomization.file))
 
     @property
@@ -338,10 +342,13 @@ def _is_json_patch(entry: Any, tree: Kustomizations, folder: str) -> bool:
 
 
 def _objects(
-    built: BuiltFolder, kustomization: Manifest, read: ReadFile, known: dict[str, list[Manifest]]
+    built: BuiltFolder,
+    found: Sequence[Manifest],
+    kustomization: Manifest,
+    read: ReadFile,
+    known: dict[str, list[Manifest]],
 ) -> Iterator[Manifest]:
-    text = substitute(built.text)
-    found, _ = read_substituted(text.text, kustomization.file, built.text)
+    """Yield the objects that were found in the output, each at its place in the sources."""
     for manifest in found:
         path = _take_origin(manifest)
         name = built.name_of(path) if path else ""

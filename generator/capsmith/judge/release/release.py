@@ -171,7 +171,7 @@ class ReleaseFiles:
 
     def add(self, file: SourceFile) -> tuple[Manifest, ...]:
         """Return the objects in a further file, and keep its text to locate them."""
-        found, _, self.texts[file.name] = _read(file)
+        found, _, self.texts[file.name] = read_file(file)
         return found
 
     def _node(self, manifest: Manifest, text: Substituted) -> yaml.Node | None:
@@ -198,7 +198,7 @@ def read_release(files: Iterable[SourceFile]) -> ReleaseFiles:
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     for file in track("reading file", tuple(files)):
-        found, wrong, text = _read(file)
+        found, wrong, text = read_file(file)
         release.texts[file.name] = text
         if file.alone:
             release.alone.add(file.name)
@@ -212,15 +212,24 @@ def read_release(files: Iterable[SourceFile]) -> ReleaseFiles:
     return release
 
 
-def _read(file: SourceFile) -> tuple[tuple[Manifest, ...], tuple[Finding, ...], Substituted]:
+def read_file(
+    file: SourceFile, resume: bool | None = None
+) -> tuple[tuple[Manifest, ...], tuple[Finding, ...], Substituted]:
+    """Return the objects in a file, findings about what cannot be read, and its substituted text.
+
+    ``resume`` is whether to go on after a document that cannot be parsed; by default, as in files
+    that clusterctl reads.  Other files of a source tree may be no YAML.
+    """
+    if resume is None:
+        resume = file.alone or is_release_asset(file.name)
     # clusterctl does not replace variables in metadata.yaml.
     plain = file.name.replace("\\", "/").rpartition("/")[2] == "metadata.yaml"
     text = Substituted(file.text, file.text) if plain else substitute(file.text)
-    found, wrong = read_substituted(text.text, file.name, file.text)
+    found, wrong = read_substituted(text.text, file.name, file.text, resume=resume)
     if wrong and SAMPLE in text.text:
         # A variable that is alone on its line may represent a block, or nothing.
         text = substitute(file.text, alone="")
-        found, wrong = read_substituted(text.text, file.name, file.text)
+        found, wrong = read_substituted(text.text, file.name, file.text, resume=resume)
         # An error near such a variable may come from its value, and then it is not the provider's
         # error.
         wrong = tuple(each for each in wrong if not _near_sample(text, each))
