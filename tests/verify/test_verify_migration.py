@@ -7,6 +7,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.verify.places import run
 from tests.verify.releases import crd, write
 
@@ -124,6 +126,30 @@ def test_a_version_without_the_label_is_looked_at(tmp_path: Path) -> None:
     moved = "replace status.ready by status.initialization.provisioned"
     assert found[f"{machine}: {moved} {version}"] == "done"
     assert found[f"{machine}: apply the new limits of spec.providerID {version}"] == "left"
+
+
+@pytest.mark.parametrize(
+    ("labels", "contracts", "is_native"),
+    [
+        ({NEW: "v1"}, ["v1beta2"], True),
+        ({NEW: "v1"}, [], True),
+        ({NEW: "v1"}, ["v1beta1", "v1beta2"], False),
+        ({NEW: "v1", OLD: "v1"}, ["v1beta2"], False),
+        ({}, ["v1beta2"], False),
+    ],
+)
+def test_code_that_was_written_for_the_new_contract_needs_no_steps(
+    tmp_path: Path, labels: dict[str, str], contracts: list[str], is_native: bool
+) -> None:
+    pool = crd("AcmeIPPool", labels, spec={"addresses": {"type": "string"}})
+    write(tmp_path, pool, crd("AcmeMachine", labels))
+    series = [{"major": 0, "minor": n, "contract": each} for n, each in enumerate(contracts)]
+    if series:
+        write(tmp_path, {**METADATA, "releaseSeries": series}, name="metadata.yaml")
+    found = steps(tmp_path)
+    unseen = [text for text, state in found.items() if state == "unseen"]
+    assert bool(unseen) != is_native
+    assert any("spec.poolRef" in text for text in unseen) != is_native
 
 
 def test_kinds_that_core_does_not_read_are_optional(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from capsmith.judge.release.targets import LABEL, parse_core, rank_kubernetes_ve
 from capsmith.manifests.bundle import NONE, Artefact, Bundle, find_roles, split
 from capsmith.manifests.crds import Crd, CrdVersion, find_field
 from capsmith.manifests.parse import Manifest, list_of, text_of
+from capsmith.manifests.series import read_series
 from capsmith.yamldoc.compose import Path
 
 _ORDER = (
@@ -121,12 +122,29 @@ class _Planner:
     def of_bundle(self, bundle: Bundle) -> Iterator[MigrationStep]:
         """Yield the steps of one provider: its kinds by role, then its metadata."""
         crds = [crd for crd in bundle.crds if crd.role not in ("", NONE)]
+        is_native = self._is_native(bundle, crds)
         for crd in sorted(crds, key=lambda crd: (_rank(crd.role), crd.kind)):
-            yield from self._of_crd(crd)
+            for step in self._of_crd(crd):
+                # Code that was written for the new contract has nothing to adapt.
+                if not is_native or step.state is not StepState.UNSEEN:
+                    yield step
         for change in self._upgrade.changes:
             if change.where is Where.METADATA:
                 for manifest in bundle.files(Artefact.METADATA):
                     yield self._of_metadata(manifest, change)
+
+    def _is_native(self, bundle: Bundle, crds: Sequence[Crd]) -> bool:
+        """Return whether a provider has had the new contract from its first release on."""
+        # Core does not read pools of addresses, but their labels say as much.
+        read = [crd for crd in crds if self._is_read(crd)] or crds
+        former = f"{LABEL}{self._upgrade.old}"
+        is_labelled = all(crd.labelled(self._label) and not crd.labelled(former) for crd in read)
+        series = (
+            entry.contract
+            for metadata in bundle.files(Artefact.METADATA)
+            for entry in read_series(metadata).values()
+        )
+        return bool(read) and is_labelled and self._upgrade.old not in series
 
     def _of_crd(self, crd: Crd) -> Iterator[MigrationStep]:
         target = self._target(crd)
