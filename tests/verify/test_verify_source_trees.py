@@ -69,6 +69,37 @@ def test_json_patches_are_applied(tmp_path: Path, part: str) -> None:
     assert "GEN-02" not in [v["id"] for v in violations(str(tree(tmp_path / "good")))]
 
 
+def add_to_release(folder: Path, account: str) -> None:
+    """Add an account and, behind it in the output of kustomize, a Deployment without a registry."""
+    (folder / "default" / "account.yaml").write_text(account)
+    pod = {"containers": [{"name": "manager", "image": "controller:latest"}]}
+    manager = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "manager"}}
+    manager["spec"] = {"template": {"spec": pod}}
+    (folder / "default" / "manager.yaml").write_text(yaml.safe_dump(manager))
+    write(folder / "default", {"resources": ["../crd", "account.yaml", "manager.yaml"]})
+
+
+ACCOUNT = "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: manager\n  annotations:\n    "
+
+
+@with_kustomize
+def test_a_variable_that_is_a_block_hides_no_other_object(tmp_path: Path) -> None:
+    """kustomize takes the line as a key with its value."""
+    folder = tree(tmp_path / "config")
+    add_to_release(folder, ACCOUNT + "${ROLE/#arn/example.com\\/role: arn}\n")
+    assert "CC-27" in [each["id"] for each in violations(str(tmp_path))]
+    assert left_out(str(tmp_path)) == []
+
+
+@with_kustomize
+def test_an_object_that_is_no_yaml_once_variables_are_replaced(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "config")
+    add_to_release(folder, ACCOUNT + "role: ${ROLE:=[arn}\n")
+    assert "CC-27" in [each["id"] for each in violations(str(tmp_path))]
+    (note,) = left_out(str(tmp_path))
+    assert note.startswith(f"{folder / 'default' / 'kustomization.yaml'}: an object that it builds")
+
+
 @with_kustomize
 def test_a_violation_is_accepted_outside_of_the_given_folders(tmp_path: Path) -> None:
     folder = tree(tmp_path / "config", label="v9")
@@ -241,6 +272,39 @@ def test_sources_that_a_components_file_hides_are_named(
     assert left_out(str(folder)) == left_out(str(stale)) == []
     (folder / "kustomization.yaml").unlink()
     assert left_out(str(tmp_path)) == []
+
+
+def test_the_output_of_a_former_build_is_no_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the sources build is judged if they have another CRD than each components file."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    folder = tmp_path / "config"
+    write(folder, {"resources": ["machines.yaml"]})
+    (folder / "machines.yaml").write_text(yaml.safe_dump(crd("CoralMachine")))
+    old = tmp_path / "infrastructure-components.yaml"
+    former = crd("CoralMachine", spec={"size": {"type": "string"}})
+    old.write_text(yaml.safe_dump_all([former, crd("CoralBox")]))
+    sample = {"apiVersion": f"{GROUP}/v1", "kind": "CoralMachine", "metadata": {"name": "sample"}}
+    template = tmp_path / "cluster-template.yaml"
+    template.write_text(yaml.safe_dump({**sample, "spec": {"size": "big"}}))
+    (note,) = left_out(str(tmp_path))
+    assert note == (
+        f"{old}: the sources build another CustomResourceDefinition coralmachines.{GROUP}; "
+        "name it to verify it"
+    )
+    found = violations(str(tmp_path))
+    assert "CC-80" in [each["id"] for each in found]
+    assert old.name not in [Path(each["file"]).name for each in found]
+    assert "CC-80" not in [each["id"] for each in violations(str(old), str(template))]
+    # One that is up to date may be the release, whatever the others are.
+    current = tmp_path / "releases"
+    current.mkdir()
+    (current / "ipam-components.yaml").write_text(yaml.safe_dump(crd("CoralMachine")))
+    assert "remove" in left_out(str(tmp_path))[0]
+    (current / "ipam-components.yaml").unlink()
+    write(folder, {"resources": ["machines.yaml", "missing.yaml"], "replacements": [{"path": "x"}]})
+    assert "remove" in left_out(str(tmp_path))[0]
 
 
 def test_the_file_of_a_kind_called_components_is_a_source(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from capsmith import resources
 from capsmith.commands.load import load_contract_data
@@ -153,12 +153,20 @@ def _answers(request: VerifyRequest, asked: Questions) -> Answers:
 def _release(paths: Sequence[Path]) -> ReleaseFiles:
     """Return the release in ``paths``, with the kustomizations of source trees built."""
     files, left_out, templates = _files(paths)
-    release = read_release(files)
-    built = _build(files, release)
+    release = _build_release(files)
+    built = BuiltTree(release.manifests, release.left_out)
     if templates:
         built = leave_out_uninstalled(built, {str(each): _read(each) for each in templates})
     release.manifests = built.manifests
     release.left_out = (*left_out, *built.left_out)
+    return release
+
+
+def _build_release(files: Sequence[SourceFile]) -> ReleaseFiles:
+    """Return the objects of files, with the kustomizations among them built."""
+    release = read_release(files)
+    built = _build(files, release)
+    release.manifests, release.left_out = built.manifests, built.left_out
     return release
 
 
@@ -228,9 +236,10 @@ class _Folder(NamedTuple):
 def _in_folder(folder: Path) -> _Folder:
     """Return the release assets below a folder, or all YAML files if there are none, and notes.
 
-    A folder without release assets is a source tree.  Files of its tests are left out, because
-    among them are releases of other providers, and manifests with mistakes; so are the templates of
-    Helm charts, which are no YAML.  The notes say which files are left out.
+    A folder without release assets is a source tree, and so is one whose components are older than
+    what its kustomizations build.  Files of its tests are left out, because among them are releases
+    of other providers, and manifests with mistakes; so are the templates of Helm charts, which are
+    no YAML.  The notes say which files are left out.
     """
     found = list(find_yaml_files(folder, LIMIT))
     if not found:
@@ -256,16 +265,62 @@ def _in_folder(folder: Path) -> _Folder:
         kept = [path for path in kept if path not in dropped]
     else:
         templates = []
-    assets = [path for path in kept if is_release_asset(str(path))]
+    return _choose_files(folder, _Folder(kept, notes, templates))
+
+
+def _choose_files(folder: Path, found: _Folder) -> _Folder:
+    """Return the release's files among those of a folder, or its sources if there are none.
+
+    So are the sources if the components are the output of a former build of them.
+    """
+    assets = [path for path in found.files if is_release_asset(str(path))]
     components = [path for path in assets if is_components_file(str(path))]
     if not components:
-        return _Folder(kept, notes, templates)
-    sources = set(kept) - set(assets)
+        return found
+    sources = [path for path in found.files if path not in set(components)]
     # Beside a release are other files at times; only sources may be what the user wants to verify.
-    if any(path.name in KUSTOMIZATION_FILES for path in sources):
-        places = f"the source tree: remove {components[0]} to verify the sources instead"
-        notes.append(_note(folder, len(sources), places))
-    return _Folder(assets, notes, templates)
+    if not any(path.name in KUSTOMIZATION_FILES for path in sources):
+        return found._replace(files=assets)
+    newer = _find_newer_crd(components, sources)
+    if newer:
+        more = f" and {len(components) - 1} more" if len(components) > 1 else ""
+        note = f"{components[0]}{more}: the sources build another {newer}; name it to verify it"
+        return found._replace(files=sources, notes=[*found.notes, note])
+    places = f"the source tree: remove {components[0]} to verify the sources instead"
+    note = _note(folder, len(found.files) - len(assets), places)
+    return found._replace(files=assets, notes=[*found.notes, note])
+
+
+def _find_newer_crd(components: Sequence[Path], sources: Sequence[Path]) -> str:
+    """Return a CRD of the sources that a components file has with other versions or schemas.
+
+    Empty if one of the components files is up to date, or if the sources cannot be built.
+    """
+    try:
+        built = _build_release(_read_files(sources)).manifests
+    except UnreadableInput:
+        return ""
+    made = _list_crds(built)
+    names = [
+        {name for name, versions in found.items() if made.get(name, versions) != versions}
+        for found in (
+            _list_crds(read_release(_read_files([each])).manifests) for each in components
+        )
+    ]
+    return min(set().union(*names)) if all(names) else ""
+
+
+def _list_crds(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """Return the versions of each CRD among the manifests, by its description."""
+    return {
+        str(each): each.document["spec"].get("versions")
+        for each in manifests
+        if each.kind == "CustomResourceDefinition" and each.mapping("spec")
+    }
+
+
+def _read_files(paths: Sequence[Path]) -> list[SourceFile]:
+    return [SourceFile(str(each), _read(each)) for each in paths]
 
 
 def _find_example_releases(folder: Path, files: Sequence[Path]) -> dict[Path, str]:
