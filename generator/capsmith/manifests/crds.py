@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
@@ -183,6 +184,8 @@ class Crd:
     versions: tuple[CrdVersion, ...]
     judged: str | None = None
     """API version that core uses: empty for none; None if it may be any in the labels."""
+    merged: Mapping[str, Any] | None = None
+    """Labels of all copies of the CRD, which clusterctl merges; None if there is no other copy."""
 
     @property
     def kind(self) -> str:
@@ -206,8 +209,8 @@ class Crd:
 
     @property
     def labels(self) -> Mapping[str, Any]:
-        """Return ``metadata.labels``, without keys that are not strings."""
-        labels = self.manifest.mapping("metadata", "labels")
+        """Return the labels of the installed CRD, without keys that are not strings."""
+        labels = self.manifest.mapping("metadata", "labels") if self.merged is None else self.merged
         return {key: value for key, value in labels.items() if isinstance(key, str)}
 
     @property
@@ -263,15 +266,26 @@ def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tupl
     """Return the CRDs among ``manifests``.
 
     ``roles`` maps kinds or CRD names to roles. A missing role is guessed from the kind, or from a
-    field that only one role has.
+    field that only one role has.  clusterctl installs copies of a CRD one after another, each as a
+    merge patch, so the last value of each label counts for all of them.
     """
     found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
     kinds = {
         (text_of(m.document, "spec", "group"), text_of(m.document, "spec", "names", "kind"))
         for m in found
     }
+    merged: dict[str, dict[str, Any]] = {}
+    for m in found:
+        merged.setdefault(m.name, {}).update(m.mapping("metadata", "labels"))
+    copies = Counter(m.name for m in found)
     return tuple(
-        Crd(m, roles.get(m.name) or _guess(m, kinds), tuple(_versions(m.document))) for m in found
+        Crd(
+            manifest=m,
+            role=roles.get(m.name) or _guess(m, kinds),
+            versions=tuple(_versions(m.document)),
+            merged=merged[m.name] if copies[m.name] > 1 else None,
+        )
+        for m in found
     )
 
 
@@ -285,13 +299,16 @@ def _guess(manifest: Manifest, kinds: set[tuple[str, str]]) -> str:
 
 
 def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
+    # Until v1beta1 of the CRD API, all versions may share the schema and the subresources.
+    shared = {} if text_of(document, "apiVersion").endswith("/v1") else mapping_of(document, "spec")
     for version in list_of(document, "spec", "versions"):
+        schema = mapping_of(version, "schema", "openAPIV3Schema")
         yield CrdVersion(
             name=text_of(version, "name"),
             served=mapping_of(version).get("served") is True,
             storage=mapping_of(version).get("storage") is True,
-            schema=mapping_of(version, "schema", "openAPIV3Schema"),
-            subresources=mapping_of(version, "subresources"),
+            schema=schema or mapping_of(shared, "validation", "openAPIV3Schema"),
+            subresources=mapping_of(version, "subresources") or mapping_of(shared, "subresources"),
             columns=tuple(
                 text_of(column, "name") for column in list_of(version, "additionalPrinterColumns")
             ),
