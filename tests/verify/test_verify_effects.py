@@ -406,6 +406,63 @@ def test_copies_of_a_crd_with_other_labels_are_named_in_source_trees(tmp_path: P
     assert classes(tmp_path, "CC-49") == {}
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_clusterctl_merges_the_labels_of_copies_of_a_crd(tmp_path: Path, is_first: bool) -> None:
+    """It applies one after the other, as a merge patch, which removes nothing."""
+    labelled = crd("AcmeMachine", {V1BETA1: "v1", V1BETA2: "v1"})
+    copies = [labelled, crd("AcmeMachine")]
+    write(tmp_path, *(copies if is_first else reversed(copies)))
+    assert classes(tmp_path, "GEN-01") == {}
+    write(tmp_path, *(crd("AcmeMachine") for _ in range(2)))
+    assert set(classes(tmp_path, "GEN-01").values()) == {"breaks"}
+
+
+def test_a_crd_of_a_removed_version_is_read_as_it_was_meant(tmp_path: Path) -> None:
+    """Its versions may share a schema, which says what fields the kind has."""
+    old = crd("AcmeMachine", {V1BETA2: "v1"})
+    old["apiVersion"] = "apiextensions.k8s.io/v1beta1"
+    (version,) = old["spec"]["versions"]
+    old["spec"]["validation"] = version.pop("schema")
+    old["spec"]["subresources"] = version.pop("subresources")
+    sample = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "AcmeMachine"}
+    sample |= {"metadata": {"name": "a"}, "spec": {"providerID": "acme://a"}}
+    write(tmp_path, sample, name="cluster-template.yaml")
+    write(tmp_path, old)
+    assert classes(tmp_path, "CRD-26")
+    for rule in ("CC-80", "IM-03", "CRD-06"):
+        assert classes(tmp_path, rule) == {}
+    del old["spec"]["validation"]
+    write(tmp_path, old)
+    assert classes(tmp_path, "CC-80") == {}
+
+
+@pytest.mark.parametrize(
+    ("at", "effect"), [("", "breaks"), ("spec", "breaks"), ("spec.size", "breaks-when")]
+)
+def test_a_class_need_not_change_the_field_of_a_template_that_is_immutable(
+    tmp_path: Path, at: str, effect: str
+) -> None:
+    template = crd("AcmeMachineTemplate", {V1BETA2: "v1"})
+    size: Fields = {"type": "string"}
+    spec: Fields = {"type": "object", "properties": {"size": size}}
+    whole: Fields = {"type": "object", "properties": {"spec": spec}}
+    schema = template["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    schema["spec"]["properties"] = {"template": whole}
+    rules = {"x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+    {"": whole, "spec": spec, "spec.size": size}[at].update(rules)
+    write(tmp_path, template, crd("AcmeMachine", {V1BETA2: "v1"}))
+    assert list(classes(tmp_path, "IM-14").values()) == [effect]
+
+
+def test_an_object_that_cannot_be_read_hides_no_other_one(tmp_path: Path) -> None:
+    """clusterctl separates objects before it reads them, so others are judged as well."""
+    path = write(tmp_path, crd("AcmeMachine"))
+    path.write_text("kind: [\n---\n" + path.read_text() + "---\nkind: }\n")
+    lines = {each["id"]: each["line"] for each in violations(str(tmp_path))}
+    assert lines["GEN-01"] > 3
+    assert len([each for each in violations(str(tmp_path)) if each["id"] == "manifest-yaml"]) == 2
+
+
 def test_a_build_may_replace_the_image_of_sources(tmp_path: Path) -> None:
     """`kustomize edit set image` does, in projects of kubebuilder."""
     write(tmp_path, *manager("acme"), name="manager.yaml")
@@ -416,14 +473,14 @@ def test_a_build_may_replace_the_image_of_sources(tmp_path: Path) -> None:
     assert effect == "breaks"
 
 
-@pytest.mark.parametrize(("kind", "count"), [("Cluster", 0), ("ClusterClass", 1)])
-def test_an_example_of_a_cluster_is_no_file_of_a_class(
-    tmp_path: Path, kind: str, count: int
+@pytest.mark.parametrize(("name", "count"), [("examples", 0), ("samples", 0), ("templates", 1)])
+def test_an_example_of_a_class_is_no_file_of_a_release(
+    tmp_path: Path, name: str, count: int
 ) -> None:
-    folder = tmp_path / "examples"
+    folder = tmp_path / name
     folder.mkdir()
-    example = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": "a"}}
-    write(folder, example, name="clusterclass-cluster.yaml")
+    example = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass"}
+    write(folder, example | {"metadata": {"name": "a"}}, name="clusterclass-cluster.yaml")
     write(tmp_path, crd("AcmeMachine"))
     assert len(classes(tmp_path, "CC-73")) == count
 

@@ -66,8 +66,8 @@ def check_class_file_name(context: Context) -> Iterator[Violation]:
     for found in _by_file(context, Artefact.CLUSTER_CLASS).values():
         name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
         classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]
-        # An example of a Cluster with a class may have a name that is similar.
-        if not classes and EXAMPLE_FOLDERS.intersection(PurePosixPath(found[0].file).parts[:-1]):
+        # clusterctl looks for the class among the files of a release, where no example is.
+        if EXAMPLE_FOLDERS.intersection(PurePosixPath(found[0].file).parts[:-1]):
             continue
         if name not in classes:
             classes = ["a name with a variable" if has_variable(each) else each for each in classes]

@@ -159,10 +159,11 @@ def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Violation]:
     for version, path, rule in _transitions(crd):
         if version not in of_contract:
             continue
-        # `self == oldSelf` refuses any change; other rules refuse only some changes, which a class
-        # need not make.
-        whole = _WHOLE.fullmatch(rule.strip()) is not None
-        text = path if whole else f"{path} ({rule!r})"
+        # `self == oldSelf` for the spec refuses any change; other rules refuse only some changes,
+        # which a class need not make.
+        is_plain = _WHOLE.fullmatch(rule.strip()) is not None
+        whole = is_plain and _SPEC.startswith(path)
+        text = path if is_plain else f"{path} ({rule!r})"
         by_version.setdefault(version, {}).setdefault(whole, []).append(text)
     for version, found in by_version.items():
         for whole, texts in sorted(found.items(), reverse=True):
