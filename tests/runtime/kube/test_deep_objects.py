@@ -13,7 +13,8 @@ import pytest
 
 from capsmith_runtime.errors import UnreachableError
 from capsmith_runtime.kube.client import NamespacedName, Selection
-from capsmith_runtime.kube.responses import flatten, parse, parse_event, parse_object, parse_page
+from capsmith_runtime.kube.deep_json import DeepContainers, flatten, is_deep
+from capsmith_runtime.kube.responses import parse, parse_event, parse_object, parse_page
 from tests.runtime.support.following import WIDGET, Following, following
 from tests.runtime.support.server import Api
 from tests.runtime.support.waiting import eventually
@@ -90,6 +91,21 @@ async def test_deep_containers_are_null_in_all_responses() -> None:
 @pytest.mark.parametrize("content", [b"", b'{"a": 1}', b'{"a": "[[[", "b": [[], {}]}'])
 def test_what_is_not_deep_stays_as_it_is(content: bytes) -> None:
     assert flatten(content) == content
+    assert DeepContainers().take_out(content) == content
+    assert not is_deep(content)
+
+
+def test_deep_containers_are_taken_out_and_put_back() -> None:
+    value = deep(5000, '{"a\\"[":[', "]}").encode()
+    content = b'{"before": "]}", "deep": [%s, %s], "after": [{}]}' % (value, value)
+    containers = DeepContainers()
+    taken = containers.take_out(content)
+    assert is_deep(content)
+    assert not is_deep(taken)
+    assert containers.put_back(taken) == content
+    text = json.dumps({"text": taken.decode()}).encode()
+    found = json.loads(json.loads(containers.put_back(text))["text"])
+    assert LEAST < depth_of(found["deep"]) < 101
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from capsmith_runtime.conversion.shape import Versions
 from capsmith_runtime.errors import ApiError, error_label
 from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selection
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.deep_json import DeepContainers
 from capsmith_runtime.kube.executor import TracebackLimiter
 from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import describe_error, get_logger
@@ -189,7 +190,7 @@ def _convert(obj: Any, api_version: str, converter: Converter) -> dict[str, Any]
         raise ConversionError("an object is required")
     try:
         return converter.convert(obj, api_version)
-    except (UnknownVersionError, ApiError):
+    except (UnknownVersionError, ApiError, RecursionError):
         raise
     except Exception as error:
         # A failure must be a response: without one, the API server repeats the request for a
@@ -310,6 +311,16 @@ class ConversionWebhookGroup(WebhookGroup):
         return await self._respond(body, version_of)
 
     async def _respond(self, body: bytes, versions: Versions) -> bytes:
+        try:
+            return await self._respond_shallow(body, versions)
+        except RecursionError:
+            # A single object must not keep all others from being listed, and must lose nothing.
+            containers = DeepContainers()
+            shallow = await asyncio.to_thread(containers.take_out, body)
+            response = await self._respond_shallow(shallow, versions)
+            return await asyncio.to_thread(containers.put_back, response)
+
+    async def _respond_shallow(self, body: bytes, versions: Versions) -> bytes:
         converter = self._converter(versions)
         if len(body) < THREAD_BYTES:
             return msgspec.json.encode(await respond(msgspec.json.decode(body), converter))

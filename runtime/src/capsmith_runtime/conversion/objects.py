@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from capsmith_runtime.contract.field_paths import (
     FieldPaths,
     read_at_contract_paths,
@@ -22,11 +24,17 @@ from capsmith_runtime.conversion.shape import (
 )
 from capsmith_runtime.conversion.values import MISSING, Data, copy_value
 from capsmith_runtime.errors import ApiError
+from capsmith_runtime.kube.deep_json import is_deep
 
 # When the object is converted back, each field gets its original value, unless it was changed in
 # the meantime: where a field still has the value that the annotation's data have in the other
 # shape, the annotation's data are restored.
 ANNOTATION: Final = "cluster.x-k8s.io/conversion-data"
+MAX_ANNOTATION_BYTES: Final = 256 * 1024
+"""Maximum size of all annotations of an object.
+
+The API server refuses a response in which a conversion has exceeded it.
+"""
 PARTS: Final[tuple[str, ...]] = ("spec", "status")
 _OTHERS: Final = "others"
 
@@ -105,10 +113,15 @@ def encode_stored(stored: Sequence[StoredData]) -> str:
 
 
 def decode_stored(text: Any) -> tuple[StoredData, ...]:
-    """Return the entries of an annotation, or an empty tuple if it has another format."""
+    """Return the entries of an annotation, or an empty tuple if it has another format.
+
+    This includes JSON with numbers or characters that no response can have.
+    """
     try:
-        first = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
+        if is_deep(text.encode()):
+            return ()
+        first = msgspec.json.decode(text)
+    except (AttributeError, TypeError, ValueError, msgspec.MsgspecError, RecursionError):
         return ()
     others = first.get(_OTHERS, []) if isinstance(first, dict) else []
     entries = [first, *others] if isinstance(others, list) else [first]
@@ -249,8 +262,8 @@ class _ObjectConversion:
         stored = annotations.get(ANNOTATION)
         try:
             target, text = self._complete(obj, source, converted, stored)
-        except (UnknownVersionError, ApiError):
-            raise
+        except (UnknownVersionError, ApiError, RecursionError):
+            raise  # decode_stored ignores deep data, so the object itself is deep
         except Exception as error:
             if stored is None:
                 raise
@@ -260,13 +273,28 @@ class _ObjectConversion:
                 self.report(error)
             target, text = self._complete(obj, source, converted, None)
             text = stored if text is None else text
-        annotations.pop(ANNOTATION, None)
-        if text is not None:
-            annotations[ANNOTATION] = text
+        annotations = self._annotate(annotations, text)
         if annotations:
             metadata["annotations"] = annotations
         others = {key: value for key, value in obj.items() if key not in PARTS}
         return {**others, "apiVersion": api_version, "metadata": metadata, **target}
+
+    def _annotate(self, annotations: Data, text: Any) -> Data:
+        """Return the annotations with ``text``, or unchanged if they would be too large.
+
+        Any user may fill the annotations of an object: that must not fail the lists of all other
+        users.
+        """
+        others = {key: value for key, value in annotations.items() if key != ANNOTATION}
+        found = others if text is None else {**others, ANNOTATION: text}
+        if found == annotations or text is None:
+            return found
+        size = sum(len(str(each).encode()) for entry in found.items() for each in entry)
+        if size <= MAX_ANNOTATION_BYTES:
+            return found
+        if self.report is not None:
+            self.report(ConversionError(f"the annotations are too large for {ANNOTATION}"))
+        return annotations
 
     def _complete(self, obj: Data, source: Data, target: Data, annotation: Any) -> tuple[Data, Any]:
         """Return ``target`` with values restored from the annotation, and its new value."""

@@ -6,7 +6,6 @@ Anything that does not come from Kubernetes, but from a proxy in front of it, co
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
@@ -14,19 +13,15 @@ import msgspec
 
 from capsmith_runtime.errors import ApiError, create_api_error
 from capsmith_runtime.kube.client import JSON, Page, WatchEvent
+from capsmith_runtime.kube.deep_json import flatten
 
 T = TypeVar("T")
 
 # msgspec decodes strings as Python does, and raises for deep nesting at the interpreter's limit.
 _UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError)
 _MAX_RETRY_AFTER = 300.0
-_MAX_DEPTH: Final = 100
-"""Number of levels to keep of an object that is nested too deeply to be decoded."""
 _SPARE_FRAMES: Final = 300
 """Number of frames of the interpreter's limit that remain for those who encode an object again."""
-# The closing quote is optional, and the quantifier possessive: a search takes linear time even if
-# the response is no JSON.
-_NESTING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]+|[\]}]+', re.DOTALL)
 
 
 async def parse(function: Callable[[bytes], T], content: bytes) -> T:
@@ -52,23 +47,6 @@ def _call_with_spare_frames(
     if frames:
         return _call_with_spare_frames(function, content, frames - 1)
     return function(content)
-
-
-def flatten(content: bytes) -> bytes:
-    """Return JSON in which each container below a certain depth is null."""
-    parts, depth, begin, deep = list[bytes](), 0, 0, 0
-    for match in _NESTING.finditer(content):
-        first, length = content[match.start()], match.end() - match.start()
-        if first == ord(b'"'):
-            continue
-        before = depth
-        depth += length if first in b"[{" else -length
-        if before <= _MAX_DEPTH < depth:
-            deep = match.start() + _MAX_DEPTH - before
-        elif depth <= _MAX_DEPTH < before:
-            parts += [content[begin:deep], b"null"]
-            begin = match.start() + before - _MAX_DEPTH
-    return b"".join((*parts, content[begin:]))
 
 
 # Responses are validated: a response that does not come from Kubernetes, but from a proxy in front
