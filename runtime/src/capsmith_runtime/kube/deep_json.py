@@ -35,7 +35,7 @@ class DeepContainers:
     """Takes deep containers out of JSON, and puts them back into JSON that was made from it."""
 
     def __init__(self) -> None:
-        # Nobody can guess it, and write it into another string.
+        # Random, so that no object can contain it.
         self._token = f"deep-{secrets.token_hex(16)}-".encode()
         self._taken: list[bytes] = []
 
