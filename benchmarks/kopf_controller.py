@@ -81,7 +81,7 @@ async def reconcile(
         if owner is not None and any(bootstrap.get((namespace, owner), [])):
             provider_id = await asyncio.to_thread(_ensure_server, f"{name}.{uid}", name)
             wanted = _differences(body, provider_id, name)
-            # What was written may not have come back yet: writing it again would help nobody.
+            # What was written may not have come back yet: writing it again would be in vain.
             if wanted and wanted != memo.get("written"):
                 memo["written"] = wanted
                 _fill(patch, wanted)

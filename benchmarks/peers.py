@@ -32,7 +32,7 @@ BLACK = "black --quiet --line-length 100 --target-version py311 ."
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves out the texts of the contract's rules, which no blueprint asks for."""
+    """Leaves out the texts of the contract's rules, which no blueprint uses."""
 
     def reducer_override(self, obj: Any) -> Any:
         return (dict, ()) if isinstance(obj, Lazy) else NotImplemented

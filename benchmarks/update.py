@@ -136,7 +136,7 @@ def _cruft(tree: Tree, scratch: Path, around: dict[str, str]) -> Path:
 
 
 def _committed(folder: Path, around: dict[str, str], tag: str = "") -> None:
-    """Make a git repository of ``folder``: both peers ask for that."""
+    """Make a git repository of ``folder``: both peers require one."""
     for arguments in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "-m", "all"]):
         _run(["git", *_GIT, *arguments], folder, around)
     if tag:

@@ -13,7 +13,7 @@ RUN_FOLDER: Final = "CAPSMITH_TEST_RUN"
 
 
 def build_once(folder: Path, build: Callable[[Path], None]) -> Path:
-    """Return ``folder``, after the first process to ask for it has built it; do not write there.
+    """Return ``folder``, after the first process that needs it has built it; do not write there.
 
     ``build`` receives the path of a folder to create.  The others wait for it, and build the folder
     themselves if it fails.

@@ -92,7 +92,7 @@ def _severity(id: str) -> str:
 
 
 def _examples() -> Iterable[Reported]:
-    """Yield what descriptions in ``tests/invalid`` are told, for messages made at run time."""
+    """Yield the findings in descriptions of ``tests/invalid``, for messages made at run time."""
     line = re.compile(r"[^ ]+: (\w+) ([a-z][\w-]+): (.*)")
     for file in sorted((ROOT / "tests" / "invalid").glob("*/findings.txt")):
         for match in line.finditer(file.read_text(encoding="utf-8")):

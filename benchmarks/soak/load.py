@@ -157,7 +157,7 @@ def _storm(run: Run, names: list[str]) -> None:
     served = run.load.latencies(["new-in-storm"])[0]
     run.add("new machine in a storm of labels", served, "s", RESTART_LIMIT_SECONDS)
     _wait_idle(run)
-    run.add(f"until {STORM_CHANGES} labels have no more effect", time.monotonic() - began, "s")
+    run.add(f"until {STORM_CHANGES} labels no longer have an effect", time.monotonic() - began, "s")
     run.add("CPU, storm", run.manager.process.usage().cpu_seconds - used, "s")
     answers = run.cluster.requests() - before
     writes = sum(n for (verb, _), n in answers.items() if verb not in READS)

@@ -56,7 +56,7 @@ _EDITS: dict[str, Edits] = {
             "            status=FerryMachineStatus(host=server.id),",
         ),
     ),
-    "Makefile": (("", "\n.PHONY: mine\nmine: ## A target of the author's\n\t@echo mine\n"),),
+    "Makefile": (("", "\n.PHONY: mine\nmine: ## The author's target\n\t@echo mine\n"),),
 }
 
 
@@ -66,12 +66,12 @@ class Origin:
 
     spec: Path
     edits: Mapping[str, Edits]
-    """The author's, by path: texts and what stands in their place; for an empty one, what is added
-    at the end."""
+    """The author's edits, by path: texts and their replacements; an empty text is the end of the
+    file."""
 
 
 FERRY = Origin(_SPEC, _EDITS)
-"""Everything that a cluster needs, with code of the author's."""
+"""Everything that a cluster needs, with the author's code."""
 HOMELAB = Origin(_ROOT / "examples" / "homelab-v1beta1" / "provider.yaml", {})
 """Infrastructure only."""
 
@@ -98,7 +98,7 @@ class Lineage:
         """Run `capsmith update` with arguments, and release the result."""
         before = self.author_files()
         self._capsmith("update", str(self.repository), *arguments)
-        assert self.author_files() == before, "update has changed a file of the author's"
+        assert self.author_files() == before, "update has changed a file of the author"
         return self._released(version, "v1beta2")
 
     def author_files(self) -> dict[str, bytes]:

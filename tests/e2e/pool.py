@@ -260,7 +260,7 @@ def _owner(machine: JSON) -> str:
 def health_check(scenario: Scenario) -> JSON:
     """Return a health check for the cluster's Machines whose condition never occurs."""
     labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
-    unhealthy = {"type": "Nobody", "status": "True"}
+    unhealthy = {"type": "Rescued", "status": "True"}
     new: JSON = {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 3600}]}}
     old: JSON = {"unhealthyConditions": [{**unhealthy, "timeout": "1h"}]}
     is_new = scenario.core.endswith("v1beta2")

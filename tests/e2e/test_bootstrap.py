@@ -252,7 +252,7 @@ def _pause_holds(scenario: Scenario) -> None:
     )
     if scenario.stack.provider.contract == "v1beta2":
         name = config["metadata"]["name"]
-        eventually(lambda: _is_paused(scenario, name), what="the pause is told")
+        eventually(lambda: _is_paused(scenario, name), what="the pause is reported")
     steadily(lambda: _same_names(scenario, known), seconds=_QUIET_SECONDS)
     none: JSON = {"metadata": {"annotations": {_PAUSED: None}}}
     scenario.client.patch(config_template(scenario), {"spec": {"template": none}})

@@ -50,7 +50,7 @@ def test_core_first(upgraded: UpgradedStack) -> None:
             scale_topology(cluster, 2)
             _wait_well(cluster, 3)
         before = identity([cluster])
-        with upgraded.phase(f"core {BETWEEN}, v0.1: managers start anew, and read the newer core"):
+        with upgraded.phase(f"core {BETWEEN}, v0.1: managers start again, and read the newer core"):
             crash(upgraded.site, within=0)
             _check_same(cluster, before)
         with upgraded.phase(f"clusterctl upgrade apply: core {NEWEST} alone"):

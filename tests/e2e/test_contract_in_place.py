@@ -83,7 +83,7 @@ def _check_same(scenario: Scenario, before: object) -> None:
 
 
 def _all_reshaped(scenario: Scenario) -> bool:
-    """Nothing converts: the status is empty until the manager has written it anew."""
+    """Nothing converts: the status is empty until the manager has written it again."""
     found = stored_objects(scenario.client, scenario.stack.provider)
     with_flag = [each for each in found if not each["kind"].endswith(("Template", "Identity"))]
     assert len(with_flag) == 4

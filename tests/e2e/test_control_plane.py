@@ -215,7 +215,7 @@ def _wait_rolled(scenario: Scenario, before: set[str]) -> None:
 
 
 def _check_rest(scenario: Scenario) -> None:
-    """Nobody writes against anybody: versions of all objects stay as they are."""
+    """No two clients write against each other: the versions of all objects stay."""
 
     def versions() -> dict[str, str]:
         found = [control_plane(scenario), *members(scenario)]

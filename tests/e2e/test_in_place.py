@@ -92,7 +92,7 @@ def test_updates_in_place(updatable_scenario: Scenario) -> None:
         machines = scenario.wait_running(3)
         wait_reconciled(scenario)
     calls = _check_updated(before, _workers(scenario), _calls(scenario))
-    with report.phase(stack, "in place: what nobody covers replaces machines"):
+    with report.phase(stack, "in place: changes that no extension covers replace machines"):
         _set_variable(scenario, "memoryMiB", 1024)
         wait_rolled(scenario, machines)
     assert _calls(scenario) == calls

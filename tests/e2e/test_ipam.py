@@ -116,7 +116,7 @@ def test_addresses_move(
         scenario.management = goal
         with report.phase(name, f"ipam: running again, {label}"):
             assert _check_given(scenario, scenario.wait_running(3)) == given
-        eventually(lambda: _all_told(scenario), what="claims are told")
+        eventually(lambda: _all_reported(scenario), what="claims are reported")
         _wait_used(scenario, 3)
         eventually(lambda: _all_owned(scenario), what="owners of the addresses")
     scenario.scale_workers(3)
@@ -142,7 +142,7 @@ def _addresses(scenario: Scenario) -> dict[str, str]:
 
 
 def _check_given(scenario: Scenario, machines: list[JSON]) -> dict[str, str]:
-    """Each machine has one address of each pool, says so, and nobody else has it."""
+    """Each machine has one address of each pool, reports it, and no other machine has it."""
 
     return eventually(lambda: _given(scenario, machines), what="two addresses for each machine")
 
@@ -175,7 +175,7 @@ def _wait_used(scenario: Scenario, count: int) -> None:
     eventually(used, what="counts of the pools")
 
 
-def _all_told(scenario: Scenario) -> bool:
+def _all_reported(scenario: Scenario) -> bool:
     claims = scenario.client.list(_ipam(scenario), "IPAddressClaim", scenario.namespace)
     return bool(claims) and all("addressRef" in claim.get("status", {}) for claim in claims)
 

@@ -187,7 +187,7 @@ def test_pause(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
     site.wait_leading()
     pool_scenario.pause()
     if pool_scenario.stack.provider.contract == "v1beta2":
-        eventually(pool.is_paused, what="the pause is told")
+        eventually(pool.is_paused, what="the pause is reported")
     pool.wait_quiet()
     before = pool_scenario.journal()
     pool.scale(4)

@@ -261,7 +261,7 @@ def _scale_down_with_drain(scenario: Scenario) -> None:
 
 
 def _pod(node: str) -> JSON:
-    """Nobody runs it; without grace it is gone as soon as it is evicted."""
+    """Nothing runs it; without grace it is gone as soon as it is evicted."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -248,7 +248,7 @@ def test_drain_with_one_replica(manager: Deployment, client: KubeClient) -> None
 
 
 def _evict(client: KubeClient, pod: JSON) -> None:
-    """Ask for the eviction of a Pod, as `kubectl drain` does."""
+    """Evict a Pod, as `kubectl drain` does."""
     name = pod["metadata"]["name"]
     path = client.path("v1", "Pod", name, _NAMESPACE, "eviction")
     metadata = {"name": name, "namespace": _NAMESPACE}

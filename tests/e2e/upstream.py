@@ -2,7 +2,7 @@
 
     python -m tests.e2e.upstream everything 'Quick start' 'Scaling a MachineDeployment'
 
-The repository of the example is generated with the specs, whether or not its description asks for
+The repository of the example is generated with the specs, whether or not its description requires
 them, and those run whose titles match; all, if none are named.
 """
 

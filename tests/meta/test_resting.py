@@ -92,4 +92,4 @@ def test_servers_rest_between_the_groups_that_use_them(process: Process) -> None
     assert len(woken) == 2, "a stopped process would not end"
     eventually(lambda: _state(process) != "T")
     rest_servers(user, other)
-    assert _state(process) != "T", "it is not shared any more"
+    assert _state(process) != "T", "it is no longer shared"

@@ -1,4 +1,4 @@
-"""The tests' own way to be nobody for a while."""
+"""Tests can run as an unprivileged user for a while."""
 
 from __future__ import annotations
 

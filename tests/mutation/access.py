@@ -59,7 +59,7 @@ def aggregate_verbs(site: Site) -> Iterator[Mutant]:
 
 @operator("account-access")
 def account_access(site: Site) -> Iterator[Mutant]:
-    """Bind nobody, the same account of another namespace, or a role with other verbs."""
+    """Bind no account, the same account of another namespace, or a role with other verbs."""
     account = ServiceAccount(site.params.namespace, site.params.account)
     bindings = [
         (binding, subjects)

@@ -57,7 +57,7 @@ DESCRIPTIONS = 144
 
 @dataclass(frozen=True)
 class Edit:
-    """An edit of a file of the owner ``owner``, or of one of the author's own files."""
+    """An edit of a file of the owner ``owner``, or of another file of the author."""
 
     owner: str
     which: int

@@ -73,7 +73,7 @@ def _merged(api: KubeClient, wanted: JSON) -> JSON:
 def _typed(value: Any) -> Any:
     """Without nulls: clusterctl reads CRDs into a Go type, to put the namespace of webhooks in.
 
-    So a manifest cannot ask for the removal of a key.
+    So a manifest cannot remove a key.
     """
     if isinstance(value, dict):
         return {key: _typed(each) for key, each in value.items() if each is not None}

@@ -82,8 +82,8 @@ def test_a_version_comes_and_another_goes(releases: Releases) -> None:
 
     releases.drop()
     assert releases.contents(NEW) == before
-    # Whose managed fields have been cleaned goes on applying, who has left out a release cannot
-    # any more, until the manager has seen that the version is gone.
+    # A client whose managed fields have been cleaned can still apply.  One that has skipped a
+    # release cannot, until the manager has seen that the version is gone.
     _applied(releases, "HarbourMachine", "m0", NEW)
     with pytest.raises(ApiError, match="v1alpha1"):
         _applied(releases, "HarbourCluster", "c0", NEW)
@@ -151,7 +151,7 @@ def _running(manager: Manager) -> Iterator[Manager]:
 
 
 def _applied(releases: Releases, kind: str, name: str, version: str) -> JSON:
-    """By somebody who only says something about labels."""
+    """By another field manager, which only sets labels."""
     obj = named(kind, name, version)
     obj["metadata"]["labels"] = {"by": version}
-    return releases.client.apply(obj, manager="somebody")
+    return releases.client.apply(obj, manager="another")

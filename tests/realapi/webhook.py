@@ -80,7 +80,7 @@ class Webhook(ServedGroup):
         kinds = importlib.import_module(f"{package}._generated.conversion.infrastructure")
         versions = importlib.import_module(f"{package}._generated.conversion.versions")
         conversion = ConversionWebhook(kinds.KINDS, versions.VERSIONS)
-        # No kind here refers to one of a stranger, so nobody is asked about versions.
+        # No kind here refers to one of a stranger, so no API server is asked about versions.
         client = cast(KubeClient, None)
         super().__init__(
             lambda options: ConversionWebhookGroup(conversion, client, options, Metrics()), folder

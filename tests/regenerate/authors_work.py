@@ -36,7 +36,7 @@ def test_a_disk_costs() -> None:
   value: {name: QUAY_REGION, value: north}
 """,
 }
-"""Files of the author's own."""
+"""The author's own files."""
 REPLACED = {
     f"{PACKAGE}/controllers/quay_machine.py": (
         (

@@ -78,7 +78,7 @@ def test_in_stages(old: Provider) -> None:
     assert plan["next"] == "capsmith update --drop-api-version v1alpha1"
     plan = upgraded(old, *DROP)
     assert [v["name"] for v in crd(old)["spec"]["versions"]] == ["v1alpha2"]
-    # It stays named: clusterctl could not take it away, and nobody is called any more.
+    # It stays named: clusterctl could not take it away, but it is no longer called.
     assert crd(old)["spec"]["conversion"]["strategy"] == "Webhook"
     assert plan["next"] == ""
     assert all(stage["done"] for stage in plan["stages"])

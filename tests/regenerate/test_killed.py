@@ -35,7 +35,7 @@ def changed(provider: Provider) -> Provider:
 
 @pytest.fixture
 def here(changed: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
-    """The same, for nobody, who can reach nothing else and import little."""
+    """The same, for an unprivileged user, who can reach nothing else and import little."""
     cache = shutil.copytree(os.environ["CAPSMITH_CACHE"], changed.path(".cache"))
     monkeypatch.chdir(changed.folder)
     monkeypatch.setenv("CAPSMITH_CACHE", ".cache")

@@ -1,4 +1,4 @@
-"""Blueprints of the author's: laid over capsmith's, noticed when they change, taken off again."""
+"""The author's blueprints are laid over capsmith's, noticed when they change, and removed again."""
 
 from __future__ import annotations
 

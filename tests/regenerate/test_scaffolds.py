@@ -1,4 +1,4 @@
-"""Scaffolds: refreshed while nobody has edited them, and offered afterwards."""
+"""Scaffolds: refreshed while they have no edits, and offered afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the expected findings anew: ``python -m tests.rules.update``; then read the diff."""
+"""Write the expected findings again: ``python -m tests.rules.update``; then read the diff."""
 
 from __future__ import annotations
 

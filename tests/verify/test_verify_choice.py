@@ -87,7 +87,7 @@ def test_an_older_series_has_the_contract_of_its_entry(tmp_path: Path) -> None:
 
 
 def test_metadata_below_that_of_the_release_is_not_judged(tmp_path: Path) -> None:
-    """In a repository with several providers, each may have metadata that nobody releases."""
+    """In a repository with several providers, each may have metadata that no release has."""
     (tmp_path / "manager.yaml").write_text(yaml.safe_dump(crd("CoralMachine", {V1BETA1: "v1"})))
     (tmp_path / "bootstrap").mkdir()
     old = {key: value for key, value in series((1, "v1beta1")).items() if key != "kind"}

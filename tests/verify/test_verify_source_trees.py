@@ -461,7 +461,7 @@ def test_an_overlay_is_the_release_if_it_is_the_only_one(tmp_path: Path) -> None
 def test_an_overlay_for_developers_is_not_the_release(
     tmp_path: Path, names: tuple[str, ...]
 ) -> None:
-    """It may have an image that nobody publishes; here it mends what is wrong in the release."""
+    """It may have an image that is never published; here it mends what is wrong in the release."""
     folder = tree(tmp_path / "config", label="v9")
     patch = [{"op": "replace", "path": f"/metadata/labels/{LABEL}", "value": "v1"}]
     target = {"kind": "CustomResourceDefinition"}

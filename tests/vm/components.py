@@ -36,7 +36,7 @@ _LIBRARIES: Final = ("libc.so.6", "libm.so.6", "libmnl.so.0", "libnftnl.so.11", 
 
 @dataclass(frozen=True)
 class Release:
-    """A release of Kubernetes, and the tags of the other images that its kubeadm asks for."""
+    """A release of Kubernetes, and the tags of the other images that its kubeadm requires."""
 
     version: str
     dns: str
@@ -97,7 +97,7 @@ def build_components() -> Components:
 def list_images(components: Components, root: Path, release: Release = CURRENT) -> list[Image]:
     """Return the images of the Pods that machines of a release may run.
 
-    These are all that its kubeadm asks for, flannel and the probe, and what runs on all machines
+    These are all that its kubeadm requires, flannel and the probe, and what runs on all machines
     during an upgrade: kube-proxy, CoreDNS and pause of both releases.  ``root`` is a Debian whose
     iptables those get that need it.
     """

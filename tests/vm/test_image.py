@@ -1,4 +1,4 @@
-"""What the images have of what kubeadm asks for."""
+"""The images have what kubeadm requires."""
 
 from __future__ import annotations
 

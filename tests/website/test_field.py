@@ -153,11 +153,11 @@ def test_what_nobody_has_compared_with_the_source_is_not_on_the_page() -> None:
 
 
 def test_a_condition_of_a_review_replaces_that_of_the_rule() -> None:
-    review = Review("CRD-20", Opinion.FACT, "So.", "", "v0.1.0", (), "somebody uses it")
+    review = Review("CRD-20", Opinion.FACT, "So.", "", "v0.1.0", (), "a user has one")
     page = render_page([ACME], [make_release(make_finding("seen"))], [review])
     assert "| none | 1 | 1 of 3 |" in page
     assert "- **breaks under a condition**, core v1.11 to v1.15: seen\n" in page
-    assert "  *When somebody uses it.*\n" in page
+    assert "  *When a user has one.*\n" in page
 
 
 def test_an_arguable_step_is_not_counted() -> None:

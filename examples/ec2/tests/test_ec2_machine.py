@@ -164,7 +164,7 @@ def test_an_instance_that_is_not_listed_yet_is_waited_for_and_deleted(
 def test_an_instance_of_another_owner_is_not_deleted(
     aws: Infrastructure, view: InfraClusterView
 ) -> None:
-    """Whoever creates a machine may write any provider id."""
+    """The user who creates a machine may write any provider id."""
     region = view.spec(Ec2ClusterSpec).region
     ec2 = open_session().region(region).ec2
     (created,) = ec2.run_instances(ImageId=MACHINE["amiID"], MinCount=1, MaxCount=1)["Instances"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 _COMPLAINTS = re.compile(r"\b(403|422) [A-Z]|[Ff]orbidden|Traceback")
 _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ")
 _END = "the manager ends"
-# A lease is lost on a machine that is too busy to renew it; another core asks for a new start.
+# A lease is lost on a machine that is too busy to renew it; another core requires a restart.
 _GOOD_REASON = re.compile(r"LeadershipLost|CoreVersionChangedError")
 
 

@@ -236,7 +236,7 @@ class Controllers:
         self.process.wait_ready(lambda: "\nleader 1.0\n" in self._metrics())
 
     def wait_calling(self, calls: int) -> None:
-        """Wait until this many calls of the author's code are running."""
+        """Wait until this many calls by the author's reconcilers are running."""
 
         def calling() -> bool:
             running = [float(each) for each in _CALLS.findall(self._metrics())]

@@ -62,7 +62,7 @@ _CONTROL_PLANE: Final = {
         "            unhealthy={m.name: str(uuid.uuid4()) for m in control_plane.machines[:1]}\n"
         "        )",
     ),
-    "waits for each new member for ever": edit_controller(
+    "waits for each new member forever": edit_controller(
         "skiff_control_plane",
         'member.control_plane.logger.info("joined", machine=member.machine.name)\n'
         "        return None",

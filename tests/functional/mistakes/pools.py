@@ -93,7 +93,7 @@ _POOLS: Final = {
     "returns nothing": edit_controller(
         _POOL, "return InfraMachinePoolState(", "return None and str("
     ),
-    "asks for one machine, always": edit_controller("tidal_node_pool", "return None", "return 1"),
+    "requests one machine, always": edit_controller("tidal_node_pool", "return None", "return 1"),
     "creates machines of pools again": edit_controller(
         "tidal_machine",
         "self._cloud.create_server(\n                machine.external_id,",

@@ -1,4 +1,4 @@
-"""Responses of the mutating webhook: patches of the author's fields, and nothing else."""
+"""Responses of the mutating webhook: patches to the author's fields, and nothing else."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def test_conditions_that_are_not_the_authors(types: list[str]) -> None:
 
 @pytest.mark.parametrize(("has_feature", "expected"), [(True, "mine"), (False, "shared")])
 def test_the_identity_of_a_machine_takes_precedence(has_feature: bool, expected: str) -> None:
-    """Without the feature, spec.identityRef is a field of the author's."""
+    """Without the feature, spec.identityRef is a field of the author."""
     kinds = _kinds()
     features = frozenset({"credentials"} if has_feature else ())
     machine = replace(kinds.machines[0], features=features)

@@ -170,7 +170,7 @@ def test_a_secret_that_is_gone_is_none() -> None:
 
 
 def test_values_are_kept_within_bounds() -> None:
-    """Whoever creates many identities with large Secrets costs requests, not memory."""
+    """Many identities with large Secrets cost requests, not memory."""
 
     async def scenario(secrets: Secrets) -> None:
         large = NamespacedName("tenant", "large")

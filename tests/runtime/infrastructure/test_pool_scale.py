@@ -67,7 +67,7 @@ def calls_of_a_look(machines: int, monkeypatch: Any) -> int:
         await env.quiet()
         before = len(env.api.requests)
         found.clear()
-        # What the pool does not read still asks for a look.
+        # What the pool does not read still triggers a reconcile.
         env.api.change("MachinePool", env.machine_pool, {"metadata": {"labels": {"a": "1"}}})
         await env.quiet()
         env.api.change("MachinePool", env.machine_pool, {"metadata": {"labels": {"a": None}}})
@@ -84,7 +84,7 @@ def calls_of_a_look(machines: int, monkeypatch: Any) -> int:
 
 
 def test_a_look_with_nothing_to_do_costs_nothing_for_each_machine(monkeypatch: Any) -> None:
-    """With 5,000 machines it took 2.3 s, and each event of a machine asked for one."""
+    """With 5,000 machines it took 2.3 s, and each event of a machine triggered one."""
     few, many = calls_of_a_look(5, monkeypatch), calls_of_a_look(25, monkeypatch)
     assert many - few < 20
 

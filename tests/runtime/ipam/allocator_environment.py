@@ -91,7 +91,7 @@ class AllocatorEnvironment:
         for _ in range(100):
             await asyncio.sleep(0.001)
             self.answer_all()
-        assert task.done(), "it goes on for ever"
+        assert task.done(), "it goes on forever"
         return outcome(task.result())
 
     def answer_all(self) -> None:

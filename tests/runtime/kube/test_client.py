@@ -68,7 +68,7 @@ async def test_every_verb(api: Api, kubeconfig: Path, namespace: str) -> None:
 
 
 async def test_metadata_may_come_alone(kubeconfig: Path, namespace: str) -> None:
-    """What is not asked for is neither sent nor kept."""
+    """What was not requested is neither sent nor kept."""
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

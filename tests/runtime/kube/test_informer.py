@@ -54,7 +54,7 @@ async def test_long_lists_are_compressed(
 async def test_the_first_list_is_cached_in_batches(
     api: Api, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No more objects than a batch are cached before other work of the event loop has its turn."""
+    """At most a batch of objects is cached before other work of the event loop has its turn."""
     monkeypatch.setattr("capsmith_runtime.kube.reflector._BATCH", 10)
     await asyncio.to_thread(fill, api, namespace, 35)
     lengths = [0]

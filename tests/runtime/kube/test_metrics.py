@@ -51,7 +51,7 @@ def test_the_release_that_runs_is_shown() -> None:
 
 
 class CloudCollector(Collector):
-    """A collector of the author's that reads from a cloud."""
+    """A collector of the author that reads from a cloud."""
 
     is_away = False
 

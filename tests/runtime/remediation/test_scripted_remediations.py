@@ -1,4 +1,4 @@
-"""Which Machines remediations are about, and what they make of the results of the author's code."""
+"""Which Machines remediations are about, and how they handle the author's results."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class TestSubjects(ScriptedConformance):
 
 
 class TestResults(ScriptedConformance):
-    """What becomes of the author's results."""
+    """How the author's results are handled."""
 
     @scenario
     async def test_a_remediation_in_progress_shows_in_its_machine(

@@ -2,7 +2,7 @@
 
 Each request waits twice: until the test lets the server do it, and until the test lets the answer
 through.  Between the two, and after its manager is dead, it is in flight.  Watches lag behind as
-long as the test likes.  Time passes only when nobody has anything else to do.
+long as the test likes.  Time passes only when no task has anything else to do.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def test_width_is_the_width_that_click_finds(monkeypatch: pytest.MonkeyPatch, co
 
 @pytest.mark.parametrize("command", [[], ["verify"], ["lab", "up"]])
 def test_help_fits_the_terminal(command: list[str]) -> None:
-    """Use the columns of the terminal, and no more; commands below the first level too."""
+    """Use the columns of the terminal, and not one more; commands below the first level too."""
     run = [sys.executable, "-m", "capsmith", *command, "--help"]
     with on_terminal(run) as terminal:
         terminal.read_rest()

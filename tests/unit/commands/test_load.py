@@ -1,4 +1,4 @@
-"""What the user's cache keeps of capsmith's own data."""
+"""The user's cache of capsmith's own data."""
 
 from __future__ import annotations
 

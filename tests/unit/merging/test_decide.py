@@ -1,4 +1,4 @@
-"""The table of outcomes: nothing of the author's is ever replaced or removed."""
+"""The table of outcomes: no text of the author is ever replaced or removed."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_base_that_is_missing_or_altered_is_never_guessed_at(base: str | None)
     with pytest.raises(UnreadableInput) as caught:
         decided(tree(M), "edited\n", lock(M), base=base)
     assert caught.value.finding.location.file == ".capsmith/base/a/file"
-    # It is not needed for a file that nobody edited, nor for one that has nothing new.
+    # It is not needed for a file without edits, nor for one that has nothing new.
     assert decided(tree(M), "old\n", lock(M), base=base).outcome is Outcome.UPDATED
     assert decided(tree(M, "old\n"), "edited\n", lock(M), base=base).outcome is Outcome.KEPT
 

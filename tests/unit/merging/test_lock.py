@@ -1,4 +1,4 @@
-"""The lock says again what it was told, and nothing else is taken for a lock."""
+"""The lock returns what was stored in it, and nothing else is read as a lock."""
 
 from __future__ import annotations
 

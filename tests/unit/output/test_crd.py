@@ -54,7 +54,7 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
     former = (before.contract,)
     kept = build_crd(dropped, component, former)
     assert kept["spec"]["conversion"] == converted
-    # Nobody is called for one version only, so nobody needs to be trusted.
+    # No webhook is called for one version only, so none has to be trusted.
     assert "annotations" not in kept["metadata"]
 
     # For several versions the webhook is called, whether their shapes differ or not.

@@ -100,7 +100,7 @@ def test_same_bytes_when_typed(
     typed += ["google.cloud.compute_v1", "", "y"]
     _typed(monkeypatch, typed)
     proposal = propose_spec(ScaffoldOptions(config_file=config))
-    _typed(monkeypatch, ["1", *typed])  # cookiecutter asks for the type of provider first
+    _typed(monkeypatch, ["1", *typed])  # cookiecutter prompts for the type of provider first
 
     made = _cookiecutter(config, tmp_path / "made")
 

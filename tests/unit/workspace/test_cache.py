@@ -1,4 +1,4 @@
-"""What is kept between runs comes back whole, and only from a folder of the user's own."""
+"""What is kept between runs comes back whole, and only from the user's own folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What generated bootstrap data run: make this machine a node of its cluster.
 
-`init` starts etcd and an API server, and answers machines that join; `join` asks for a certificate
+`init` starts etcd and an API server, and answers machines that join; `join` requests a certificate
 with the token of the bootstrap data.  Both then start the kubelet.
 """
 
@@ -56,7 +56,7 @@ def key_of(name: str) -> Path:
 
 
 def request_of(name: str) -> bytes:
-    """Return a request whose subject nobody reads."""
+    """Return a request whose subject is not read."""
     return openssl("req", "-new", "-key", key_of(name), "-subj", "/CN=node")
 
 

@@ -103,7 +103,7 @@ class TestAdoption(PoolMachinesConformance):
         await env.settled(3)
         assert len(env.created()) == created
 
-        # From now on a change by others is told from one of the pool.
+        # From now on a change by others differs from one of the pool.
         env.edit_machine(min(env.names()), {field: 50})
         await env.settled(3)
         assert len(env.created()) == created

@@ -1,4 +1,4 @@
-"""A lab's releases of templates with kubeadm use the lab's etcd, whoever applies them."""
+"""A lab's releases of templates with kubeadm use the lab's etcd, however they are applied."""
 
 from __future__ import annotations
 

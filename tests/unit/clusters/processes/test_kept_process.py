@@ -59,7 +59,7 @@ def test_kill_ends_both(kept: Process, tmp_path: Path) -> None:
 
 def _alive(pid: int) -> bool:
     try:
-        # What nobody has reaped yet is dead all the same.
+        # A process that has not been reaped yet is dead all the same.
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False

@@ -29,7 +29,7 @@ def test_no_client_is_given_such_a_port() -> None:
 
 
 def test_a_port_is_returned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither here nor in another process, although nobody listens on it yet."""
+    """Neither here nor in another process, although nothing listens on it yet."""
     first = free_port()
     monkeypatch.setattr(process, "_PORTS", range(first, first + 1))
     with pytest.raises(RuntimeError, match="no port is free"):
