@@ -34,7 +34,13 @@ from capsmith.provider_yaml.satisfiable import (
     explain_few_properties,
     explain_many_required,
 )
-from capsmith.provider_yaml.values import find_value_errors, is_of_type, make_json_key
+from capsmith.provider_yaml.values import (
+    NUMERIC_LIMITS,
+    explain_misfit,
+    find_value_errors,
+    is_of_type,
+    make_json_key,
+)
 from capsmith.yamldoc.document import Document, PathReporter
 from capsmith.yamldoc.quote import join_names, quote, suggest
 
@@ -163,6 +169,10 @@ def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
     if schema.get("multipleOf", 1) <= 0:
         message = "multipleOf must be greater than 0"
         reporter.add_error("schema-bounds", message, "Remove it.", "multipleOf")
+    for key in NUMERIC_LIMITS:
+        if key in schema and (misfit := explain_misfit(schema[key], schema)):
+            message = f"{key} {schema[key]} is {misfit}, so that no value is valid"
+            reporter.add_error("schema-bounds", message, "Write a number of the field's type.", key)
     for key, explain in _EMPTY.items():
         if key in schema and (why := explain(schema)):
             reporter.add_error("schema-bounds", why, "Widen the limits.", key)

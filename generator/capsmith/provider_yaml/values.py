@@ -212,7 +212,7 @@ _EMBEDDED: Schema = {
     "metadata": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
 """Fields that the API server declares in each embedded object."""
-_INT32 = range(-(2**31), 2**31)
+NUMERIC_LIMITS = ("minimum", "maximum", "multipleOf")
 _LARGEST_FLOAT = 3.4028234663852886e38
 _CLOSE = 1e-9
 _MANY = 1_000_000
@@ -322,22 +322,59 @@ def _text(value: str, schema: Schema, path: Path) -> Iterator[Mismatch]:
 
 
 def _number(value: int | float, schema: Schema, path: Path) -> Iterator[Mismatch]:
-    low, high = schema.get("minimum"), schema.get("maximum")
+    """Follow ``numberValidator`` of kube-openapi, which validates limits with each value."""
+    if misfit := explain_misfit(value, schema):
+        yield path, f"it is {misfit}"
+    for key in NUMERIC_LIMITS:
+        if key in schema and (misfit := explain_misfit(schema[key], schema)):
+            yield path, f"{key} {schema[key]} is {misfit}"
+    native = _to_native(value, schema)
+    low, high, step = (native[key] for key in NUMERIC_LIMITS)
     if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
-        yield path, f"it is below the minimum {low}"
+        yield path, f"it is below the minimum {schema['minimum']}"
     if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
-        yield path, f"it is above the maximum {high}"
-    step = schema.get("multipleOf")
-    if step and not _is_multiple(value, step):
-        yield path, f"it is not a multiple of {step}"
-    if schema.get("format") == "int32" and isinstance(value, int) and value not in _INT32:
-        yield path, "it does not fit in 32 bits"
-    if schema.get("format") == "float" and abs(value) > _LARGEST_FLOAT:
-        yield path, "it does not fit in 32 bits"
+        yield path, f"it is above the maximum {schema['maximum']}"
+    if step is not None and not _is_multiple(value, step):
+        yield path, f"it is not a multiple of {schema['multipleOf']}"
+
+
+def explain_misfit(number: int | float, schema: Schema) -> str:
+    """Return what a value or a limit is not, by the type and format of ``schema``; "" if it fits.
+
+    The API server refuses each value of a schema whose limits do not fit.
+    """
+    kind, form = schema.get("type"), schema.get("format")
+    if kind == "integer":
+        bits = 32 if form == "int32" else 64
+        # An infinite float is not an integer either.
+        is_whole = isinstance(number, int) or number.is_integer()
+        fits = is_whole and -(2 ** (bits - 1)) <= number < 2 ** (bits - 1)
+        return "" if fits else f"not a {bits}-bit integer"
+    fits = kind != "number" or form != "float" or abs(number) <= _LARGEST_FLOAT
+    return "" if fits else "not a 32-bit float"
+
+
+def _to_native(value: int | float, schema: Schema) -> dict[str, int | float | None]:
+    """Return the limits as the API server compares them with ``value``.
+
+    For a whole number it cuts off their fractions, whatever the type of the schema, and limits that
+    do not fit into 64 bits become the smallest number.
+    """
+    limits = {key: schema.get(key) for key in NUMERIC_LIMITS}
+    if isinstance(value, int):
+        return {key: None if each is None else _to_int64(each) for key, each in limits.items()}
+    return limits
+
+
+def _to_int64(number: int | float) -> int:
+    fits = math.isfinite(number) and -(2**63) <= number < 2**63
+    return int(number) if fits else -(2**63)
 
 
 def _is_multiple(value: int | float, step: int | float) -> bool:
     """Return whether the API server considers ``value`` a multiple of ``step``, with rounding."""
+    if step <= 0:
+        return False
     if isinstance(value, int) and isinstance(step, int):
         return value % step == 0
     # The same operations in the same order as in go-openapi/validate: another order would round

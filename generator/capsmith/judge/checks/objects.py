@@ -305,6 +305,8 @@ def _plain(schema: Any) -> dict[str, Any]:
     kind, form = data.get("type"), data.get("format")
     if isinstance(form, str) and (kind in (None, "string") or (kind, form) in _RANGED):
         limits |= {"type": kind or "string", "format": form}
+    elif kind == "integer":
+        limits["type"] = kind
     pattern = data.get("pattern")
     if isinstance(pattern, str) and not explain_refusal(pattern):
         limits["pattern"] = pattern

@@ -278,7 +278,9 @@ class _StructuralCheck:
             self._report_undeclared_in(part or {}, properties.get(name), where)
 
 
-_DROPPED_IF_EMPTY: Final = frozenset({"definitions", "patternProperties"})
+_DROPPED_IF_EMPTY: Final = frozenset(
+    {"allOf", "anyOf", "definitions", "enum", "oneOf", "patternProperties"}
+)
 """Keywords that the API server does not tell from missing ones if they are empty."""
 
 
@@ -298,7 +300,7 @@ def _drop_unset(schema: Any) -> Schema:
         for key, value in mapping_of(schema).items()
         if key in _KNOWN | _REFUSED
         and is_set(schema, key)
-        and not (key in _DROPPED_IF_EMPTY and value == {})
+        and not (key in _DROPPED_IF_EMPTY and not value)
     }
 
 
