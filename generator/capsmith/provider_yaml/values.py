@@ -206,10 +206,25 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = {
 Schema = Mapping[str, Any]
 Mismatch = tuple[Path, str]
 
+_TEXT: Schema = {"type": "string", "nullable": True}
+_TEXTS: Schema = {"type": "object", "nullable": True, "additionalProperties": _TEXT}
+_LABEL = {**_TEXT, "maxLength": 63, "pattern": r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"}
 _EMBEDDED: Schema = {
     "apiVersion": {"type": "string", "minLength": 1},
     "kind": {"type": "string", "pattern": "^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"},
-    "metadata": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "metadata": {
+        "type": "object",
+        "nullable": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {
+            **dict.fromkeys(("name", "generateName", "namespace"), _TEXT),
+            "labels": {**_TEXTS, "additionalProperties": _LABEL},
+            "annotations": _TEXTS,
+            "finalizers": {"type": "array", "nullable": True, "items": _TEXT},
+            "ownerReferences": {"type": "array", "nullable": True},
+            "generation": {"type": "integer", "nullable": True},
+        },
+    },
 }
 """Fields that the API server declares in each embedded object."""
 NUMERIC_LIMITS = ("minimum", "maximum", "multipleOf")
@@ -232,7 +247,7 @@ def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[M
     if either and not (is_of_type(value, "integer") or isinstance(value, str)):
         yield path, "it must be an integer or a string"
         return
-    if (expected := schema.get("type")) is not None and not is_of_type(value, expected):
+    if (expected := schema.get("type")) and not is_of_type(value, expected):
         yield path, f"it must be {_article(expected)}"
         return
     if schema.get("enum") and make_json_key(value) not in map(make_json_key, schema["enum"]):
@@ -255,7 +270,7 @@ def is_of_type(value: Any, name: str) -> bool:
     if name == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
     kinds = {"string": str, "boolean": bool, "object": dict, "array": list}
-    return isinstance(value, kinds[name])
+    return isinstance(value, kinds.get(name, ()))
 
 
 def make_json_key(value: Any) -> Hashable:
@@ -269,7 +284,7 @@ def make_json_key(value: Any) -> Hashable:
 
 def _junctors(value: Any, schema: Schema, path: Path) -> Iterator[Mismatch]:
     for limits in schema.get("allOf", ()):
-        yield from find_value_errors(value, _complete(limits, schema), path)
+        yield from _find_nested_errors(value, limits, schema, path)
     for key, allowed, words in (
         ("anyOf", range(1, _MANY), "at least one"),
         ("oneOf", range(1, 2), "exactly one"),
@@ -283,7 +298,18 @@ def _junctors(value: Any, schema: Schema, path: Path) -> Iterator[Mismatch]:
 
 
 def _fits(value: Any, limits: Schema, schema: Schema) -> bool:
-    return not any(find_value_errors(value, _complete(limits, schema)))
+    return not any(_find_nested_errors(value, limits, schema, ()))
+
+
+def _find_nested_errors(
+    value: Any, limits: Schema, schema: Schema, path: Path
+) -> Iterator[Mismatch]:
+    """Yield the errors of a value in limits of allOf, anyOf, oneOf or not."""
+    form = limits.get("format")
+    # Without a type beside it, a format is for texts and lists.
+    if form and not limits.get("type") and not isinstance(value, str | list):
+        yield path, f"it does not match the format {quote(form)}"
+    yield from find_value_errors(value, _complete(limits, schema), path)
 
 
 def _complete(limits: Schema, schema: Schema) -> Schema:

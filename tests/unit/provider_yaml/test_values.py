@@ -10,6 +10,7 @@ from capsmith.provider_yaml.values import find_value_errors
 
 ANY = {"x-kubernetes-preserve-unknown-fields": True}
 ANY_SET = {"type": "array", "x-kubernetes-list-type": "set"}
+EMBEDDED = {"type": "object", "x-kubernetes-embedded-resource": True, **ANY}
 MAP = {
     "type": "array",
     "x-kubernetes-list-type": "map",
@@ -44,6 +45,10 @@ MAP = {
         ("2030-01-01T00:00:00Z", {"type": "string", "format": "date-time"}),
         ("3 days", {"type": "string", "format": "duration"}),
         ("anything", {"type": "string", "format": "unknown"}),
+        ("x", {"type": "string", "anyOf": [{"format": "unknown"}]}),
+        ({}, {"type": "object", "anyOf": [{"type": ""}]}),
+        ({"apiVersion": "v1", "kind": "A", "metadata": {"labels": {"a": None}}}, EMBEDDED),
+        ({"apiVersion": "v1", "kind": "A", "metadata": None}, EMBEDDED),
         (0.3, {"type": "number", "multipleOf": 0.1}),
     ],
 )
@@ -88,6 +93,15 @@ def test_what_fits(value: Any, schema: dict[str, Any]) -> None:
             "maximum 3000000000 is not a 32-bit integer",
         ),
         (3, {"type": "number", "maximum": 1e300}, (), "above the maximum"),
+        (3, {"type": "integer", "allOf": [{"format": "int64"}]}, (), "the format `int64`"),
+        ({}, {"type": "object", "allOf": [{"format": "date"}]}, (), "the format `date`"),
+        ({}, {"type": "object", "anyOf": [{"type": "map"}]}, (), "0 of anyOf"),
+        (
+            {"apiVersion": "v1", "kind": "A", "metadata": {"labels": {"a": 1}}},
+            EMBEDDED,
+            ("metadata", "labels", "a"),
+            "a string",
+        ),
         (3, {"type": "number", "multipleOf": 0.5}, (), "not a multiple of 0.5"),
         ([], {"type": "array", "minItems": 1}, (), "fewer than minItems 1"),
         ([1, 2], {"type": "array", "maxItems": 1}, (), "more than maxItems 1"),

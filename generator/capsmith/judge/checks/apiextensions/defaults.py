@@ -25,7 +25,8 @@ def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
         where = (*path, "default")
         # Lists with duplicate items are refused only in objects, not in defaults.
         judged = _drop_list_types(schema) if isinstance(default, dict | list) else schema
-        wrong = [reason for _, reason in find_value_errors(default, judged)]
+        whole = _make_whole(default, schema)
+        wrong = [reason for _, reason in find_value_errors(whole, judged)]
         for reason in wrong or find_broken_rules(default, schema):
             yield Fault(where, f"the default is invalid: {reason}")
     for name, part in mapping_of(schema, "properties").items():
@@ -34,6 +35,19 @@ def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
     items = schema.get("items")
     if isinstance(items, Mapping):
         yield from find_default_faults(items, (*path, "items"))
+
+
+def _make_whole(value: Any, schema: Any) -> Any:
+    """Return a value in which numbers such as 3.0 are integers where the schema requires that."""
+    if isinstance(value, float) and text_of(schema, "type") == "integer" and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_make_whole(each, mapping_of(schema, "items")) for each in value]
+    if not isinstance(value, dict):
+        return value
+    properties = mapping_of(schema, "properties")
+    others = mapping_of(schema, "additionalProperties")
+    return {key: _make_whole(each, properties.get(key, others)) for key, each in value.items()}
 
 
 def _drop_list_types(schema: Any) -> Any:
