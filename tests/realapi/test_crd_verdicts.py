@@ -17,6 +17,8 @@ DIFFERED = {
     13: (534,),
     21: (925,),
     23: (801,),
+    32: (299,),
+    33: (225,),
 }
 """Numbers of changed CRDs by seed: empty schemas and lists, keywords below anyOf, limits of another
 type, and defaults of fields with rules on the old value or list types."""

@@ -63,7 +63,10 @@ def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
     Rules that do not compile or call unknown functions are skipped.
     """
     rules = [rule for rule in list_of(schema, RULES) if isinstance(rule, Mapping)]
-    if rules:
+    # The conversion to CEL fails for other values, although the type may be another.
+    if rules and schema.get("x-kubernetes-int-or-string") and not isinstance(value, int | str):
+        yield "it must be an integer or a string for its rules"
+    elif rules:
         # Imported here because the CEL library is only needed, and loaded, for rules.
         from capsmith.provider_yaml.cel.compile import Compiler
 

@@ -223,7 +223,8 @@ class _StructuralCheck:
         self._check_keywords(schema, place)
         self._check_limits(schema, place, skips_any)
         for key in self.words.own:
-            if is_set(schema, key) and schema[key] != []:
+            # An empty list of keys or rules is not set, but it is a default.
+            if is_set(schema, key) and (schema[key] != [] or key == "default"):
                 message = f"{key} is not allowed below allOf, anyOf, oneOf and not"
                 self.report((*place.path, key), message)
         if "metadata" in mapping_of(schema, "properties"):
