@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -123,25 +123,43 @@ def _exit_on_signals() -> Iterator[None]:
     """Raise SystemExit on SIGTERM and SIGHUP, so that a run can stop what it has started.
 
     By default, Python would end without running any `with` or `finally` clean-up: processes of a
-    lab or of `capsmith conformance` would keep running.
+    lab or of `capsmith conformance` would keep running.  SIGINT raises KeyboardInterrupt, as usual.
     """
+    received: list[int] = []
 
     def leave(number: int, _frame: object) -> None:
-        sys.exit(128 + number)
+        received.append(number)
+        _raise_for(number)
 
-    handled = []
-    for name in ("SIGTERM", "SIGHUP"):
+    handled = list[tuple[int, Any]]()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
+        if number is None:
+            continue
+        usual = signal.getsignal(number)
         # A signal that is ignored, as under nohup, stays ignored.
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        if usual in (signal.SIG_DFL, signal.default_int_handler):
             with contextlib.suppress(ValueError):  # in a thread, which cannot set handlers
                 signal.signal(number, leave)
-                handled.append(number)
+                handled.append((number, usual))
     try:
         yield
+    except Exception as error:
+        # pydantic, for one, turns what a handler raises in a callback into an error of its own.
+        from capsmith.errors import CapsmithError
+
+        if not received or isinstance(error, CapsmithError | OSError):
+            raise
+        _raise_for(received[-1])
     finally:
-        for number in handled:
-            signal.signal(number, signal.SIG_DFL)
+        for number, usual in handled:
+            signal.signal(number, usual)
+
+
+def _raise_for(number: int) -> NoReturn:
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
 
 
 def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
