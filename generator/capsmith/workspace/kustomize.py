@@ -21,6 +21,8 @@ _TIMEOUT = 120.0
 _OVERLAY = "buildMetadata: [originAnnotations]\nresources:\n- {folder}\n"
 _PLUGINS = ("generators", "transformers", "validators")
 _FOLLOWED = (*REFERENCES, *_PLUGINS)
+_UNCHANGED = frozenset({"apiversion", "kind", "metadata", *REFERENCES})
+"""Keys, in lower case, with which a kustomization builds its files as they are."""
 _PATCHES = ("patches", "patchesstrategicmerge", "patchesjson6902")
 """Keys of patches, in lower case."""
 _VALUES = frozenset({"commonannotations", "annotations", "literals"})
@@ -102,47 +104,77 @@ def _read_reason(lines: Sequence[str]) -> str:
     return found[1].replace('\\"', '"') if found else lines[-1]
 
 
+class _Folder(NamedTuple):
+    """A folder of a kustomization, and whether what it builds configures plugins."""
+
+    path: Path
+    has_plugins: bool = False
+
+
 def _refuse_remote(top: Path) -> None:
     """Raise UnreadableInput if kustomize would treat a name as a remote address.
 
     Follows every folder and plugin configuration that a kustomization names.
     """
     # Not recursive, because a chain of folders can be longer than Python's stack.
-    seen, waiting = {top.resolve()}, [top]
+    seen, waiting = {_Folder(top.resolve())}, [_Folder(top)]
     while waiting:
         folder = waiting.pop()
-        for file in (folder / name for name in KUSTOMIZATION_FILES):
+        for file in (folder.path / name for name in KUSTOMIZATION_FILES):
             if not file.is_file():
                 continue
-            for below in map(Path.resolve, _check_kustomization(folder, file)):
-                if below not in seen:
-                    seen.add(below)
+            for below in _check_kustomization(folder, file):
+                resolved = below._replace(path=below.path.resolve())
+                if resolved not in seen:
+                    seen.add(resolved)
                     # Resolved, because otherwise each link of a chain would lengthen the path, up
                     # to the operating system's limit.
-                    shown = below if top.is_absolute() else Path(os.path.relpath(below))
-                    waiting.append(shown)
+                    path = resolved.path
+                    shown = path if top.is_absolute() else Path(os.path.relpath(path))
+                    waiting.append(resolved._replace(path=shown))
 
 
-def _check_kustomization(folder: Path, file: Path) -> Iterator[Path]:
+def _check_kustomization(folder: _Folder, file: Path) -> Iterator[_Folder]:
     """Yield the folders that a kustomization names; raise UnreadableInput for addresses."""
     for document in _read_documents(file):
-        named = [str(name) for key in _FOLLOWED for name in list_of(document, key)]
-        paths = [name for name in named if "\n" not in name]  # the others are YAML themselves
-        for name in paths:
+        named = [(key, str(name)) for key in _FOLLOWED for name in list_of(document, key)]
+        paths = [(key, name) for key, name in named if "\n" not in name]  # the others are YAML
+        for _, name in paths:
             if _REPOSITORY.search(name) or "://" in name:
                 raise _remote(name, file)
             # kustomize clones what is neither a file nor a folder.
-            if not _exists(folder / name):
+            if not _exists(folder.path / name):
                 raise _missing(name, file)
         for address in _addresses(document):
             raise _remote(address, file)
         for name in _list_patch_files(document):
-            if not _exists(folder / name):
+            if not _exists(folder.path / name):
                 raise _missing(name, file)
-        yield from (below for below in (folder / name for name in paths) if below.is_dir())
-        plugins = [str(name) for key in _PLUGINS for name in list_of(document, key)]
-        for plugin in plugins:
-            _refuse_plugin(folder, plugin, file)
+        if folder.has_plugins:
+            _refuse_changes(document, file)
+        for key, name in named:
+            if folder.has_plugins or key in _PLUGINS:
+                _refuse_plugin(folder.path, name, file)
+        yield from (
+            _Folder(folder.path / name, folder.has_plugins or key in _PLUGINS)
+            for key, name in paths
+            if (folder.path / name).is_dir()
+        )
+
+
+def _refuse_changes(document: Mapping[Any, Any], file: Path) -> None:
+    """Raise UnreadableInput if a kustomization changes the configurations of plugins.
+
+    kustomize runs the result, in which patches and replacements may have put addresses together.
+    """
+    changes = sorted(document.keys() - _UNCHANGED)
+    if changes:
+        raise UnreadableInput(
+            "verify-remote",
+            f"{changes[0]} may add addresses to plugins, and nothing is downloaded",
+            file=str(file),
+            hint=f"List the plugins' files in it only.  {_HINT}",
+        )
 
 
 def _list_patch_files(document: Mapping[Any, Any]) -> Iterator[str]:
