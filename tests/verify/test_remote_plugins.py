@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -111,3 +112,11 @@ def test_plugins_without_addresses_run(tmp_path: Path) -> None:
     patch = plugin("PatchTransformer", patch=yaml.safe_dump([value]), target=target)
     folder = with_plugins(tmp_path, "transformers", patch)
     assert "GEN-02" in [each["id"] for each in violations(str(folder / "default"))]
+
+
+@pytest.mark.parametrize("key", ["resources", "generators", "patchesStrategicMerge"])
+def test_a_pipe_is_not_opened(tmp_path: Path, key: str) -> None:
+    folder = tree(tmp_path)
+    os.mkfifo(folder / "default" / "pipe.yaml")
+    write(folder / "default", {"resources": ["../crd"], key: ["pipe.yaml"]})
+    assert refused(str(folder / "default")) == "verify-remote"

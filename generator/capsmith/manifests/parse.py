@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
@@ -18,6 +19,7 @@ import yaml
 from capsmith.findings import Finding, Location
 from capsmith.manifests.variables import substitute
 from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.quote import quote
 
 MAX_CHARACTERS = 16 * 1024 * 1024
 """Maximum length of a parsed file, in characters."""
@@ -55,11 +57,30 @@ class _Loader(_BASE):  # type: ignore[misc] # the base is chosen at run time
             return _resolve_plain(value) if implicit[0] else _STRING
         return str(super().resolve(kind, value, implicit))
 
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        """Return a mapping whose keys are strings, as in JSON, which kubectl makes of it."""
+        if not isinstance(node, yaml.MappingNode):  # it has the tag of a mapping
+            return dict(super().construct_mapping(node, deep))
+        self.flatten_mapping(node)
+        # Each key is converted before the next one is added: for Python, 1 and true are the same.
+        return {
+            _convert_key(self.construct_object(key, deep=True)): self.construct_object(value, deep)
+            for key, value in node.value
+        }
+
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         """Do nothing, because no tag depends on a path."""
 
     def ascend_resolver(self) -> None:
         """Do nothing, because no tag depends on a path."""
+
+
+def _convert_key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, str | int | float | date):
+        return str(key)
+    raise ValueError(f"a key is {quote(str(key))}, and not a string")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

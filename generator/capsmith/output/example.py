@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -144,13 +145,19 @@ def _strings(schema: Schema) -> Iterator[str]:
 
 def _integer(schema: Schema) -> int:
     # The limits of integers may be fractions, and YAML has infinite numbers.
-    candidates = [math.ceil(value) for value in _numbers(schema, 1) if math.isfinite(value)]
-    return _first_valid(schema, candidates)
+    candidates = [math.ceil(value) for value in _numbers(schema, 1) if _is_finite(value)]
+    return _first_valid(schema, candidates or [1])
+
+
+def _is_finite(value: float) -> bool:
+    # Integers of any size are finite, but only some of them are floats.
+    return isinstance(value, int) or math.isfinite(value)
 
 
 def _number(schema: Schema) -> int | float:
     found: float = _first_valid(schema, _numbers(schema, 0.5))
-    return int(found) if float(found).is_integer() else found
+    is_whole = isinstance(found, int) or found.is_integer()
+    return int(found) if is_whole else found
 
 
 def _numbers(schema: Schema, step: float) -> Iterator[float]:
@@ -164,17 +171,26 @@ def _numbers(schema: Schema, step: float) -> Iterator[float]:
         value = low + step if schema.get("exclusiveMinimum") else low
     elif high is not None and high <= 1:
         value = high - step if schema.get("exclusiveMaximum") else high
-    if multiple:
-        above = _quotient(value, multiple) * multiple
-        fits = high is None or above <= high
-        yield above if fits else (_quotient(value, multiple) - 1) * multiple
-        first = 0 if low is None else _quotient(low, multiple)
-        yield from ((first + count) * multiple for count in range(_TRIES))
+    # A limit can be so many steps away that their number is no float.
+    with contextlib.suppress(OverflowError):
+        yield from _multiples(value, multiple, low, high) if multiple else ()
     yield value
     # The API server stores limits as 64-bit floats.
-    yield from (float(bound) for bound in (low, high) if bound is not None)
-    if low is not None and high is not None:
-        yield low + (high - low) / 2
+    with contextlib.suppress(OverflowError):
+        yield from (float(bound) for bound in (low, high) if bound is not None)
+        if low is not None and high is not None:
+            yield low + (high - low) / 2
+
+
+def _multiples(
+    value: float, multiple: float, low: float | None, high: float | None
+) -> Iterator[float]:
+    """Yield small multiples of ``multiple`` from ``value`` or ``low`` on."""
+    above = _quotient(value, multiple) * multiple
+    fits = high is None or above <= high
+    yield above if fits else (_quotient(value, multiple) - 1) * multiple
+    first = 0 if low is None else _quotient(low, multiple)
+    yield from ((first + count) * multiple for count in range(_TRIES))
 
 
 def _quotient(value: float, step: float) -> int:

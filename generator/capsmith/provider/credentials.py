@@ -28,12 +28,10 @@ def find_identity_section(draft: Draft) -> str:
 def has_identities_beside(kind: DraftKind, draft: Draft) -> bool:
     """Return whether the manager that serves a kind also serves the provider's identities."""
     section = find_identity_section(draft)
-    sections = next(
-        {each.section for each in component}
-        for component in draft.components
-        if any(each.section == kind.section for each in component)
-    )
-    return section in sections
+    components = ({each.section for each in component} for component in draft.components)
+    sections = next((each for each in components if kind.section in each), None)
+    # Invalid `components`, which have their own finding, may leave the kind's section out.
+    return sections is None or section in sections
 
 
 def has_identity_reference(kind: DraftKind, draft: Draft) -> bool:

@@ -405,7 +405,10 @@ def _is_multiple(value: int | float, step: int | float) -> bool:
         return value % step == 0
     # The same operations in the same order as in go-openapi/validate: another order would round
     # differently, and accept a default that the API server refuses.
-    quotient = 1 / step * value if step < 1 else value / step
+    try:
+        quotient = 1 / step * value if step < 1 else value / step
+    except OverflowError:  # for the API server, an integer that is no float is infinite
+        return False
     if not math.isfinite(quotient):
         return False
     difference = abs(quotient - math.trunc(quotient))

@@ -187,10 +187,10 @@ def _list_patch_files(document: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether a path exists; one that is too long for the operating system does not."""
+    """Return whether a path is a file or a folder; kustomize would wait for a pipe's content."""
     try:
-        return path.exists()
-    except OSError:
+        return path.is_file() or path.is_dir()
+    except OSError:  # too long for the operating system
         return False
 
 

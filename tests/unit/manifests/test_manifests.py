@@ -116,7 +116,6 @@ def test_each_form_of_an_alias_is_counted(alias: str, monkeypatch: pytest.Monkey
 
 def test_values_are_those_of_the_yaml_library() -> None:
     text = """\
-1: one
 text: [a, "", 'b', "1", !!str 2]
 numbers: {int: 1, octal: 010, hex: 0x1F, float: 1.5, time: 12:30:45}
 others: [null, ~, yes, off, 2026-01-02, 2026-01-02T03:04:05Z]
@@ -133,3 +132,18 @@ def test_files_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests, "MAX_CHARACTERS", 10)
     _, (finding,) = parse_manifests("kind: Deployment\n", "a.yaml")
     assert finding.id == "manifest-too-large"
+
+
+def test_keys_are_strings_as_in_json() -> None:
+    text = "1: a\n1.5: b\ntrue: c\n2025-05-01: d\nkind: X\nspec: {2: {on: e}, <<: {3: f}}\n"
+    (manifest,), findings = parse_manifests(text, "x.yaml")
+    assert findings == ()
+    top = {"1": "a", "1.5": "b", "true": "c", "2025-05-01": "d", "kind": "X"}
+    assert manifest.document == {**top, "spec": {"2": {"true": "e"}, "3": "f"}}
+
+
+@pytest.mark.parametrize("key", ["~", "!!binary eA==", "? [a, b]\n", "!!null x"])
+def test_other_keys_are_refused(key: str) -> None:
+    manifests, (finding,) = parse_manifests(f"kind: X\nspec:\n  {key}: a\n", "x.yaml")
+    assert manifests == ()
+    assert finding.id == "manifest-yaml"

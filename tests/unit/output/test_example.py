@@ -90,6 +90,24 @@ def test_the_api_server_accepts_the_value(schema: dict[str, Any]) -> None:
     assert list(find_value_errors(build_example(schema), schema)) == []
 
 
+@pytest.mark.parametrize("kind", ["integer", "number"])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"minimum": 1e300, "multipleOf": 1e-9},
+        {"maximum": -1e300, "multipleOf": 5e-324},
+        {"minimum": 1.7976931348623157e308, "multipleOf": 2**53 + 1},
+        {"minimum": 10**400},
+        {"maximum": -(10**400), "multipleOf": 0.5},
+        {"minimum": float("inf"), "multipleOf": 2},
+    ],
+    ids=["steps", "smallest", "largest", "integer", "negative", "infinite"],
+)
+def test_limits_of_any_size_raise_no_error(kind: str, limits: dict[str, Any]) -> None:
+    schema = {"type": kind, **limits}
+    assert isinstance(build_example(schema), int | float)
+
+
 def test_items_of_sets_and_maps_differ() -> None:
     strings = {"type": "string"}
     assert build_example(

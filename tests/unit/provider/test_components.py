@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.commands.build import build_checked
+from capsmith.commands.load import load_text
 from capsmith.findings import Severity
 from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
@@ -123,3 +124,21 @@ def _access(provider: Provider, component: Component) -> set[Access]:
         for resource in each.resources
         for verb in each.verbs
     }
+
+
+def test_a_component_of_a_section_that_does_not_exist() -> None:
+    """The identities of a kind whose section is in no component cause no further finding."""
+    text = """\
+capsmith: 1
+name: acme
+repository: https://github.com/acme/cluster-api-provider-acme
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+components: {infrastructure: [infrastructure, ipam]}
+credentials: AcmeIdentity
+ipam:
+  AcmePool: {implements: IPPool, features: {credentials: true}}
+"""
+    loaded = load_text(text, "provider.yaml")
+    assert loaded.provider is None
+    assert {each.id for each in loaded.findings} == {"section-unused"}
