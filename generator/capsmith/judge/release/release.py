@@ -156,6 +156,8 @@ class ReleaseFiles:
     left_out: tuple[str, ...] = ()
     """Notes on the parts of a source tree that are not checked: folders and kustomizations."""
     _nodes: dict[tuple[str, int], yaml.Node | None] = field(default_factory=dict)
+    _starts: dict[str, list[int]] = field(default_factory=dict)
+    """Where the lines of each file begin, as there may be violations in thousands of documents."""
 
     def locate(self, manifest: Manifest, path: Path) -> Location:
         """Return the original position of ``path``, or of its nearest existing parent."""
@@ -179,10 +181,12 @@ class ReleaseFiles:
         key = (manifest.file, manifest.line)
         if key not in self._nodes:
             # Only this document is composed, because a components file has megabytes of CRDs.
-            lines = text.text.split("\n", manifest.line - 1)
-            rest = lines[-1] if len(lines) == manifest.line else ""
-            end = _NEXT_DOCUMENT.search(rest)
-            loader = _LOADER(rest[: end.start()] if end is not None else rest)
+            if manifest.file not in self._starts:
+                self._starts[manifest.file] = _line_starts(text.text)
+            starts = self._starts[manifest.file]
+            start = starts[manifest.line - 1] if manifest.line <= len(starts) else len(text.text)
+            end = _NEXT_DOCUMENT.search(text.text, start + 1)
+            loader = _LOADER(text.text[start : end.start() if end is not None else None])
             try:
                 self._nodes[key] = loader.get_node() if loader.check_node() else None
             except yaml.YAMLError:
