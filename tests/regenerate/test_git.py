@@ -364,3 +364,10 @@ def test_a_sparse_checkout_is_no_obstacle_to_other_changes(sparse: Provider) -> 
     assert sparse.update().code == 0
     git(sparse.folder, "sparse-checkout", "disable")
     assert sparse.update("--check", "--allow-dirty").code == 0
+
+
+def test_records_that_a_sparse_checkout_hides_are_named(committed: Provider) -> None:
+    commit(committed.folder)
+    git(committed.folder, "sparse-checkout", "set", "config", "src", "tests", "vendor")
+    said = committed.update()
+    assert (said.code, said.ids) == (1, {"update-sparse"})

@@ -60,9 +60,17 @@ def _newer(generator: str, file: str) -> Refused:
 def require_lock(repository: Repository) -> Lock:
     """Return a repository's lock.
 
-    Raises UnreadableInput if nothing was generated there, and the same errors as :func:`read_lock`.
+    Raises UnreadableInput if nothing was generated there, Refused if a sparse checkout has left the
+    lock out, and the same errors as :func:`read_lock`.
     """
     lock = read_lock(repository)
+    if lock is None and LOCK_PATH in list_hidden(repository.folder):
+        raise Refused(
+            "update-sparse",
+            f"git has not checked out {STATE_FOLDER}, which has the records of this repository",
+            file=str(repository.folder),
+            hint=f"Run git sparse-checkout add {STATE_FOLDER}, and run this again.",
+        )
     if lock is None:
         raise UnreadableInput(
             "nothing-generated",
