@@ -6,6 +6,7 @@ Contract rules, which are data in ``schemas/contracts/*/rules/``, refer to these
 from capsmith.judge.checks import (
     access,
     admission,
+    built_in_objects,
     cluster_classes,
     components,
     crds,
@@ -17,6 +18,7 @@ from capsmith.judge.checks import (
     removed_versions,
     repeated_objects,
     shapes,
+    template_references,
     templates,
     validations,
     versions,
@@ -28,6 +30,7 @@ __all__ = ["NamedCheck", "Violation", "list_checks"]
 _MODULES = (
     access,
     admission,
+    built_in_objects,
     cluster_classes,
     components,
     crds,
@@ -39,6 +42,7 @@ _MODULES = (
     removed_versions,
     repeated_objects,
     shapes,
+    template_references,
     templates,
     validations,
     versions,

@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, NamedTuple
 
-from capsmith.judge.checks.core_references import ReferenceForm, find_wrong_references
+from capsmith.judge.checks.core_references import (
+    ReferenceForm,
+    find_refused_machines,
+    find_wrong_references,
+)
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN, Crd, CrdVersion
@@ -30,7 +35,8 @@ from capsmith.yamldoc.quote import quote
 
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 _TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
+    # As for clusterctl, what looks like a date is a text.
+    "string": (str, date),
     "integer": (int,),
     "number": (int, float),
     "boolean": (bool,),
@@ -83,10 +89,12 @@ def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Man
     defaulted = set(_defaulted(context))
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
-            yield from ((manifest, each) for each in _metadata(manifest))
+            yield from ((manifest, each) for each in find_metadata_mismatches(manifest))
             crd = known.get((manifest.api_group, manifest.kind))
             if crd is None:
                 for path, why in find_wrong_references(manifest, params.references):
+                    yield manifest, Mismatch(path, why)
+                for path, why in find_refused_machines(manifest):
                     yield manifest, Mismatch(path, why)
                 continue
             version = _version(crd, manifest)
@@ -97,8 +105,9 @@ def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Man
                     ("apiVersion",), f"{api_version} is not served; use {served}"
                 )
                 continue
-            # CRD-26 reports a version without a schema.
-            if not version.schema:
+            # CRD-26 reports a version without a schema, and a CRD of an API version that is gone,
+            # in which undeclared fields were kept.
+            if not version.schema or not crd.manifest.document["apiVersion"].endswith("/v1"):
                 continue
             # A defaulting webhook may add missing fields, so required fields count only without
             # one.
@@ -109,12 +118,12 @@ def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Man
                     yield manifest, mismatch
 
 
-def _metadata(manifest: Manifest) -> Iterator[Mismatch]:
+def find_metadata_mismatches(manifest: Manifest) -> Iterator[Mismatch]:
     """Yield the labels and annotations that the API server refuses, whatever the kind."""
     for name in ("labels", "annotations"):
         for key, value in manifest.mapping("metadata", name).items():
             # null becomes an empty string.
-            if isinstance(key, str) and not isinstance(value, str | None):
+            if isinstance(key, str) and not isinstance(value, str | date | None):
                 path: Path = ("metadata", name, key)
                 yield Mismatch(path, f"is {_name(value)}; expected string")
 
@@ -145,10 +154,13 @@ def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mism
         if part is None:
             yield Mismatch((name,), "is not a field")
         else:
-            yield from _value(part, value, (name,), complete)
+            yield from find_value_mismatches(part, value, (name,), complete)
 
 
-def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mismatch]:
+def find_value_mismatches(
+    schema: Any, value: Any, path: Path, complete: bool
+) -> Iterator[Mismatch]:
+    """Yield each mismatch between a value, which is at ``path`` of an object, and its schema."""
     # The API server drops null, and an unknown value matches any schema.
     if value is None or (isinstance(value, str) and has_variable(value)):
         return
@@ -177,7 +189,7 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
         # well.
         items = mapping_of(schema).get("items")
         for number, item in enumerate(value if items is not None else ()):
-            yield from _value(items, item, (*path, number), complete)
+            yield from find_value_mismatches(items, item, (*path, number), complete)
     elif isinstance(value, dict):
         yield from _mapping(schema, value, path, complete)
 
@@ -218,10 +230,10 @@ def _mapping(
         if not isinstance(name, str) or has_variable(name):
             continue
         if name in properties:
-            yield from _value(properties[name], item, (*path, name), complete)
+            yield from find_value_mismatches(properties[name], item, (*path, name), complete)
         elif "additionalProperties" in mapping_of(schema):
             below = mapping_of(schema, "additionalProperties")
-            yield from _value(below, item, (*path, name), complete)
+            yield from find_value_mismatches(below, item, (*path, name), complete)
         elif not _is_open(schema):
             yield Mismatch((*path, name), "is not a field")
     for name in texts_of(schema, "required") if complete else ():

@@ -117,6 +117,8 @@ def _explain_unreachable(bundle: Bundle, client: Client, service: Manifest) -> t
     port = next((each for each in ports if each.get("port") == number), None)
     if port is None:
         return f"{client.manifest}: {service} has no port {number}", ""
+    if text_of(port, "protocol") == "UDP":
+        return f"{client.manifest}: port {number} of {service} is not for TCP", ""
     selector = service.mapping("spec", "selector")
     # Without a selector, endpoints come from elsewhere.
     if not selector:
@@ -185,7 +187,7 @@ def check_webhook_ca(context: Context, params: Injections) -> Iterator[Violation
             message = f"{client.manifest}: Certificate {name} is not in the release"
             yield _untrusted(client, client.manifest, message, path)
         elif name in certificates:
-            yield from _wrong_names(client, certificates[name])
+            yield from _wrong_names(bundle, client, certificates[name])
 
 
 def _lacks_ca(bundle: Bundle, client: Client) -> bool:
@@ -214,11 +216,28 @@ def _has_text(encoded: str) -> bool:
         return True
 
 
-def _wrong_names(client: Client, certificate: Manifest) -> Iterator[Violation]:
+def _wrong_names(bundle: Bundle, client: Client, certificate: Manifest) -> Iterator[Violation]:
+    shown = ", ".join(_read_names(certificate))
     if not _is_for(certificate, client.name):
-        shown = ", ".join(_read_names(certificate))
         message = f"{certificate} is for {shown}, and not for Service {client.name}"
         yield _untrusted(client, certificate, message, ("spec", "dnsNames"))
+    elif not _is_in_namespace(bundle, certificate, client.name):
+        message = f"{certificate} is for {shown}, and not for a Service in its namespace"
+        yield _untrusted(client, certificate, message, ("spec", "dnsNames"))
+
+
+def _is_in_namespace(bundle: Bundle, certificate: Manifest, service: str) -> bool:
+    """Return whether a name of a Service can have the namespace into which clusterctl installs.
+
+    clusterctl replaces the certificate's own namespace in the names, and no other.
+    """
+    namespaces = {each.name for each in bundle.of("Namespace")}
+    namespaces.add(text_of(certificate.document, "metadata", "namespace"))
+    if any(has_variable(each) for each in namespaces):
+        return True
+    names = [name.split(".") for name in _read_names(certificate)]
+    full = [parts[1] for parts in names if parts[0] == service and parts[2:3] == ["svc"]]
+    return not full or not namespaces.isdisjoint(full)
 
 
 def _untrusted(client: Client, manifest: Manifest, message: str, path: Path) -> Violation:
@@ -255,7 +274,8 @@ def check_certificate_references(context: Context) -> Iterator[Violation]:
         reference = certificate.mapping("spec", "issuerRef")
         kind, name = text_of(reference, "kind") or "Issuer", text_of(reference, "name")
         own = text_of(reference, "group") in ("", "cert-manager.io")
-        if own and (kind, name) not in issuers and not has_variable(name):
+        # CC-81 reports a reference without a name.
+        if own and name and (kind, name) not in issuers and not has_variable(name):
             when = "" if kind == "Issuer" else "no ClusterIssuer of this name exists"
             message = f"{certificate}: {kind} {name} is not in the release"
             path: Path = ("spec", "issuerRef")
@@ -305,9 +325,30 @@ def check_pod_references(context: Context) -> Iterator[Violation]:
             message = f"{workload}: the selector does not match the labels of the Pods"
             yield Violation(workload, message, path=("spec", "selector", "matchLabels"))
         yield from _missing_mounts(workload, mountable)
+        yield from _unknown_probe_ports(workload)
         for name in list_missing_volumes(workload):
             message = f"{workload}: volume {name} is mounted but not declared"
             yield Violation(workload, message, path=("spec", "template", "spec"))
+
+
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def _unknown_probe_ports(workload: Manifest) -> Iterator[Violation]:
+    """Yield the probes of ports by a name that their container does not declare."""
+    for number, container in enumerate(list_containers(workload)):
+        declared = {text_of(port, "name") for port in list_of(container, "ports")}
+        for probe in _PROBES:
+            for kind in ("httpGet", "tcpSocket"):
+                port = str(mapping_of(container, probe, kind).get("port", ""))
+                if not port or port.isdigit() or port in declared or has_variable(port):
+                    continue
+                name = text_of(container, "name")
+                message = (
+                    f"{workload}: container {name} declares no port {port}, which {probe} asks"
+                )
+                path = ("spec", "template", "spec", "containers", number, probe)
+                yield Violation(workload, message, path=path)
 
 
 def _list_mountable(bundle: Bundle) -> set[Mount]:
@@ -355,7 +396,8 @@ def check_binding_references(context: Context, params: BuiltInRoles) -> Iterator
         kind = text_of(binding.document, "roleRef", "kind")
         is_built_in = kind == "ClusterRole" and name.startswith(params.prefixes)
         is_known = is_built_in or (kind, name) in built_in or bundle.has_named(kind, name)
-        if not is_known and not has_variable(name):
+        # CC-81 reports a reference without a kind.
+        if kind and not is_known and not has_variable(name):
             message = f"{binding}: {kind} {name} is not in the release"
             when = "" if kind == "Role" else "no ClusterRole of this name exists"
             yield Violation(binding, message, path=("roleRef",), when=when)

@@ -218,7 +218,7 @@ def _conversion(conversion: Any, values: Values) -> Iterator[Fault]:
     if client is None:
         yield Fault((*path, "webhook"), "the strategy Webhook requires webhook.clientConfig")
     else:
-        for fault in _client(client):
+        for fault in find_client_faults(client):
             yield Fault((*path, "webhook", "clientConfig", *fault.path), fault.message)
     where = (*path, "webhook", "conversionReviewVersions")
     if not set(versions) & set(values.review_versions):
@@ -229,7 +229,8 @@ def _conversion(conversion: Any, values: Values) -> Iterator[Fault]:
         yield Fault(where, "conversionReviewVersions must be different names of versions")
 
 
-def _client(client: Document) -> Iterator[Fault]:
+def find_client_faults(client: Document) -> Iterator[Fault]:
+    """Yield the reasons why the API server would refuse how a webhook is reached."""
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         yield Fault((), "clientConfig must have either a url or a service")
