@@ -20,6 +20,7 @@ from capsmith.judge.checks import (
     shapes,
     template_references,
     templates,
+    topologies,
     validations,
     versions,
 )
@@ -44,6 +45,7 @@ _MODULES = (
     shapes,
     template_references,
     templates,
+    topologies,
     validations,
     versions,
 )

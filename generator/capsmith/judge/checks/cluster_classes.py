@@ -40,12 +40,12 @@ _CLASSES = {
 def check_class_patches(context: Context) -> Iterator[Violation]:
     """TP-22: Each ClusterClass patch selects a template and uses only declared names."""
     known = context.bundle.known_crds
-    for manifest in _list_classes(context):
+    for manifest in list_classes(context):
         for path, message in _patch_problems(manifest, known):
             yield Violation(manifest, f"{manifest}: {message}", path=path)
 
 
-def _list_classes(context: Context) -> Iterator[Manifest]:
+def list_classes(context: Context) -> Iterator[Manifest]:
     """Yield the ClusterClasses of a release."""
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
@@ -227,7 +227,7 @@ class BuiltinVariables:
 def check_class_operations(context: Context, params: BuiltinVariables) -> Iterator[Violation]:
     """TP-24: Each operation of a ClusterClass patch is one that core's webhook accepts."""
     builtins = {f"{_BUILTIN}.{each}" for each in params.builtins}
-    for manifest in _list_classes(context):
+    for manifest in list_classes(context):
         for path, message in find_refused_operations(manifest, builtins):
             yield Violation(manifest, f"{manifest}: {message}", path=path)
 
@@ -298,7 +298,7 @@ class _Text(NamedTuple):
 @check("class-templates")
 def check_class_templates(context: Context) -> Iterator[Violation]:
     """TP-23: Go templates in patches parse and read variables that the class defines."""
-    for manifest in _list_classes(context):
+    for manifest in list_classes(context):
         yield from _template_problems(manifest)
 
 
