@@ -424,7 +424,7 @@ def test_a_crd_of_a_removed_version_is_read_as_it_was_meant(tmp_path: Path) -> N
     (version,) = old["spec"]["versions"]
     old["spec"]["validation"] = version.pop("schema")
     old["spec"]["subresources"] = version.pop("subresources")
-    sample = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "AcmeMachine"}
+    sample: Fields = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "AcmeMachine"}
     sample |= {"metadata": {"name": "a"}, "spec": {"providerID": "acme://a"}}
     write(tmp_path, sample, name="cluster-template.yaml")
     write(tmp_path, old)

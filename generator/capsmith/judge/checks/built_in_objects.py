@@ -30,7 +30,7 @@ _LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Alternatives:
+class RequiredAlternatives:
     """Fields of which an object needs at least one."""
 
     path: str
@@ -46,7 +46,7 @@ class KindSchema:
     kinds: tuple[str, ...]
     schema: Mapping[str, Any] = field(hash=False)
     """OpenAPI schema of what is checked; fields that it does not declare are accepted."""
-    one_of: tuple[Alternatives, ...] = ()
+    one_of: tuple[RequiredAlternatives, ...] = ()
     """Fields of which at least one is needed, which cert-manager's webhook checks, too."""
 
 
@@ -105,7 +105,7 @@ def _find_mismatches(
         yield from _of_binding(manifest)
 
 
-def _lacking(manifest: Manifest, needed: Alternatives) -> Iterator[Mismatch]:
+def _lacking(manifest: Manifest, needed: RequiredAlternatives) -> Iterator[Mismatch]:
     """Yield the objects that have none of the needed fields."""
     field = needed.path.removesuffix("[]")
     found: list[tuple[Path, Any]] = [((field,), manifest.mapping(field))]

@@ -89,6 +89,14 @@ apiVersion: cluster.x-k8s.io/v1beta1
 kind: ClusterClass
 metadata: {name: class}
 spec: {patches: [{name: one, definitions: [{jsonPatches: [{valueFrom: {variable: absent}}]}]}]}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: cluster}
+spec:
+  infrastructureRef:
+    {apiGroup: infrastructure.cluster.x-k8s.io, kind: AcmeThing, name: absent}
+  topology: {classRef: {name: class}, variables: [{name: absent, value: 1}]}
 """
 _SHARED = sorted(name for name, each in list_checks().items() if each.is_shared)
 
