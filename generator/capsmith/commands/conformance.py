@@ -23,7 +23,9 @@ from capsmith.clusters.processes.user_kubeconfig import open_client
 from capsmith.commands.conformance_release import (
     CheckedProvider,
     ConformanceRequest,
+    find_namespace,
     read_objects,
+    read_prerequisites,
     read_provider,
 )
 from capsmith.contract.load import load_rules
@@ -365,14 +367,13 @@ def _installation(provider: CheckedProvider, request: ConformanceRequest) -> Ins
     from capsmith.judge.running.servers import Installation, ManagerCommand
 
     commands = [ManagerCommand(each, provider.commands[each.type]) for each in provider.started]
-    return Installation(
-        provider.releases,
-        tuple(commands),
-        parse_pairs("--env", request.env),
-        (),
-        parse_pairs("--variable", request.variables),
-        _prerequisites(request),
-    )
+    environment = parse_pairs("--env", request.env)
+    variables = parse_pairs("--variable", request.variables)
+    # A session creates its own namespace, and then what belongs there.
+    numbers = range(1, len(tuple(select_groups(provider.roles))) + 1)
+    late = {_namespace(provider, number) for number in numbers}
+    early = [each for each in read_prerequisites(request) if find_namespace(each) not in late]
+    return Installation(provider.releases, tuple(commands), environment, (), variables, early)
 
 
 def _report(run: _Run) -> ConformanceReport:
@@ -405,15 +406,19 @@ def _results(
     run: _Run, part: CheckGroup, session: BaseSession, selection: Selection
 ) -> tuple[CheckResult, ...]:
     rules = load_rules(resources.schemas(), session.contract)
-    session.secrets = find_secrets(run.request.env, _prerequisites(run.request))
+    prerequisites = read_prerequisites(run.request)
+    session.secrets = find_secrets(run.request.env, prerequisites)
     with ExitStack() as ends:
         # The user keeps using the cluster, so the run ends only when everything it created is gone.
         if run.servers is None:
-            session.needed += _prerequisites(run.request)
+            session.needed += prerequisites
             namespaces = dict.fromkeys(each.namespace for each in run.provider.components)
             session.logs = PodLogs(run.access.client, tuple(namespaces))
             ends.callback(session.wait_removed)
         else:
+            # Objects without a namespace are among them: only the API server knows their scopes.
+            places = ("", session.namespace)
+            session.needed += [each for each in prerequisites if find_namespace(each) in places]
             _add_servers(session, run.servers, ends, run.progress)
         return run_checks(session, part.checks, rules, selection, run.done, run.progress)
 
@@ -467,10 +472,6 @@ def find_secrets(env: Iterable[str], objects: Iterable[JSON]) -> frozenset[str]:
                     found.add(base64.b64decode(value).decode())
     # A value such as a kubeconfig has several lines, which appear separately in a log.
     return frozenset(line for value in found for line in map(str.strip, value.splitlines()) if line)
-
-
-def _prerequisites(request: ConformanceRequest) -> list[JSON]:
-    return [document for path in request.apply for document in read_objects(path)]
 
 
 @contextmanager

@@ -67,6 +67,16 @@ def read_objects(path: Path) -> list[JSON]:
     return [dict(manifest.document) for manifest in manifests]
 
 
+def read_prerequisites(request: ConformanceRequest) -> list[JSON]:
+    """Return the objects of ``--apply``.  Raises UnreadableInput if a file cannot be read."""
+    return [document for path in request.apply for document in read_objects(path)]
+
+
+def find_namespace(obj: JSON) -> str:
+    """Return the namespace of an object; empty if it has none."""
+    return text_of(obj, "metadata", "namespace")
+
+
 def read_manifests(path: Path) -> list[Manifest]:
     """Return the YAML documents in a file as manifests.
 

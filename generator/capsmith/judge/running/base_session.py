@@ -41,7 +41,10 @@ class BaseSession:
     failures: dict[str, str] = field(default_factory=dict, kw_only=True)
     """Reasons why shared objects could not be created, by step name."""
     needed: list[JSON] = field(default_factory=list, kw_only=True)
-    """Objects to apply first, such as identities and their Secrets."""
+    """Objects to apply first, such as identities and their Secrets.
+
+    An object of a namespaced kind without a namespace is created in the run's namespace.
+    """
     _done: set[str] = field(default_factory=set, kw_only=True)
     _has_namespace: bool = field(default=False, kw_only=True)
     _applied: list[JSON] = field(default_factory=list, kw_only=True)
@@ -100,10 +103,14 @@ class BaseSession:
     def apply(self, obj: JSON) -> None:
         """Apply an object that the provider needs, such as credentials."""
         version, kind, metadata = obj["apiVersion"], obj["kind"], obj["metadata"]
+        is_namespaced = self.client.resolve(version, kind).namespaced
+        if is_namespaced and not metadata.get("namespace"):
+            metadata = {**metadata, "namespace": self.namespace}
+            obj = {**obj, "metadata": metadata}
         namespace = metadata.get("namespace")
         # Objects inside the namespace are deleted with it; an object that already existed is the
         # user's.
-        is_inside = self.client.resolve(version, kind).namespaced and namespace == self.namespace
+        is_inside = is_namespaced and namespace == self.namespace
         if not is_inside and self.client.find(version, kind, metadata["name"], namespace) is None:
             self._applied.append(obj)
         self.client.apply(obj)

@@ -16,7 +16,7 @@ import trustme
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.component import ProviderRelease, ReleaseComponent
-from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.errors import ProcessError, RequestError
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.manager import ProviderManager
 from capsmith.clusters.processes.pki import Pki
@@ -32,6 +32,10 @@ from capsmith.judge.running.session import make_node, register_node, report_node
 _INFRASTRUCTURE = "infrastructure"
 # clusterctl installs the kubeadm providers unless a flag names others or none.
 _NONE = "-"
+_APPLY = (
+    "Leave out metadata.namespace: such objects are created in the namespace of the run, after it "
+    "exists. For another namespace, add the Namespace to the file."
+)
 _DEFAULTS = {"bootstrap": _NONE, "control-plane": _NONE}
 
 
@@ -56,7 +60,10 @@ class Installation:
     variables: Mapping[str, str]
     """Values for clusterctl's variables, by name."""
     prerequisites: Sequence[JSON]
-    """Objects to apply before the clusters, such as credentials."""
+    """Objects to apply before the managers start, such as credentials.
+
+    Objects of namespaced kinds without a namespace are left to the sessions.
+    """
 
 
 class RunningProvider:
@@ -95,7 +102,7 @@ class RunningProvider:
             raise ProcessError(str(error)) from error
         # Applied before the managers start, which may exit if their credentials are missing.
         for each in self._installed.prerequisites:
-            self.management.client.apply(each)
+            apply_prerequisite(self.management.client, each)
         for manager in self.managers.values():
             manager.start()
 
@@ -105,6 +112,20 @@ class RunningProvider:
             ends.callback(self.management.stop)
             for manager in self.managers.values():
                 ends.callback(manager.stop)
+
+
+def apply_prerequisite(client: KubeClient, obj: JSON) -> None:
+    """Apply a prerequisite, unless it belongs into the namespace of a session.
+
+    Raises RequestError if the API server rejects it.
+    """
+    try:
+        is_namespaced = client.resolve(obj["apiVersion"], obj["kind"]).namespaced
+        if not is_namespaced or obj["metadata"].get("namespace"):
+            client.apply(obj)
+    except (ApiError, LookupError) as error:
+        name = f"{obj['kind']} {obj['metadata']['name']}"
+        raise RequestError(f"{name} of --apply was not created: {error}", _APPLY) from error
 
 
 class ManagementServers:

@@ -158,6 +158,17 @@ def test_what_the_run_applied_elsewhere_is_removed() -> None:
     assert running.client.find("example.com/v1", "Identity", "new", "other") is None
 
 
+def test_objects_without_a_namespace_are_created_in_that_of_the_run() -> None:
+    host = {"apiVersion": "example.com/v1", "kind": "Host", "metadata": {"name": "one"}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}}
+    running = session()
+    running.needed += [host, node]
+    running.create_namespace()
+    running.start()
+    assert running.client.find("example.com/v1", "Host", "one", NAMESPACE) is not None
+    assert running.client.find("v1", "Node", "one") is not None
+
+
 def test_a_run_that_cannot_start_says_why() -> None:
     memory = Memory()
     memory.admit = lambda old, new, dry_run: "forbidden"
