@@ -161,8 +161,17 @@ def run(folder: Path, name: str | None, pod: bool, page: bool) -> int:
 @_name_option
 @_pod_option
 @_page_option
+@click.option(
+    "--apply",
+    type=FOLDER,
+    metavar="FILE",
+    multiple=True,
+    help="Objects to apply before the cluster, such as the hosts of an inventory.",
+)
 @handle_exit
-def demo(folder: Path, core: str, name: str | None, pod: bool, page: bool) -> int:
+def demo(
+    folder: Path, core: str, name: str | None, pod: bool, page: bool, apply: tuple[Path, ...]
+) -> int:
     """Create a cluster with the provider in DIR (default: .) and show it until its Machines run.
 
     Starts the lab and the provider if they are not running, and leaves them running.
@@ -171,7 +180,7 @@ def demo(folder: Path, core: str, name: str | None, pod: bool, page: bool) -> in
 
     _require_page(page)
     opened = _open_page if page else None
-    return show_demo(folder, _new(name, folder), core, as_pods=pod, open_page=opened)
+    return show_demo(folder, _new(name, folder), core, as_pods=pod, open_page=opened, apply=apply)
 
 
 @lab.command(name="exec")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from capsmith.clusters.lab.pods import build_no_node_error
 from capsmith.clusters.lab.provider import read_provider
 from capsmith.clusters.lab.state import LabState, read_lab
 from capsmith.clusters.lab.up import UpRequest, start_lab
+from capsmith.commands.conformance_release import read_objects
 from capsmith.console import Console
 
 if TYPE_CHECKING:
@@ -40,13 +41,17 @@ def show_demo(
     *,
     as_pods: bool = False,
     open_page: Callable[[LabFolder], None] | None = None,
+    apply: Sequence[Path] = (),
 ) -> int:
     """Start the lab and the provider if necessary, and show a cluster until its Machines run.
 
     Returns the exit code.  If ``as_pods`` is true, a new lab has a node, and the provider runs as
-    Pods. ``open_page`` is called as soon as the lab is running.
+    Pods. ``open_page`` is called as soon as the lab is running.  ``apply`` are files with objects
+    to create before the cluster.
     """
     provider = read_provider(folder)
+    # Files that cannot be read are reported before anything starts.
+    more = [each for path in apply for each in read_objects(path)]
     if not as_pods:
         provider.check_manager()
     # In a lab that runs, the Cluster may already exist.
@@ -60,7 +65,7 @@ def show_demo(
     check_template(provider, state)
     run = ensure_run(provider, lab, console.print_step)
     try:
-        create(provider, lab, _CLUSTER, console.print_step)
+        create(provider, lab, _CLUSTER, console.print_step, more)
         created = time.monotonic()
         with _screen(console) as show:
             found = watch(lab, _CLUSTER, show)
@@ -70,14 +75,18 @@ def show_demo(
             f"capsmith lab down --name {lab.name}"
         )
         raise
+    console.print_text(_summarize(found, created, began))
+    console.print_text("\n".join(format_hints(lab.name, state, run, found)))
+    return 0
+
+
+def _summarize(found: Cluster, created: float, began: float) -> str:
     now = time.monotonic()
     reached = f"has {found.running} Machines Running" if found.machines else "is Provisioned"
-    console.print_text(
+    return (
         f"The Cluster {_CLUSTER} {reached}, {now - created:.0f} s after its creation, "
         f"{now - began:.0f} s in all."
     )
-    console.print_text("\n".join(format_hints(lab.name, state, run, found)))
-    return 0
 
 
 def _provide_lab(lab: LabFolder, core: str, console: Console, *, as_pods: bool) -> LabState:

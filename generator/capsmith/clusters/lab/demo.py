@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -154,15 +154,22 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
         raise
 
 
-def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
+def create(
+    provider: ProviderRepository,
+    lab: LabFolder,
+    name: str,
+    progress: Progress,
+    more: Sequence[JSON] = (),
+) -> None:
     """Create the objects that a user would create: identities, and a cluster from the template.
 
-    An existing cluster named ``name`` is left unchanged, and so are existing objects that others
-    have changed.  ``progress`` receives messages about the current step.
+    ``more`` are further objects to create before the cluster.  An existing cluster named ``name``
+    is left unchanged, and so are existing objects that others have changed.  ``progress`` receives
+    messages about the current step.
     """
     with connect(lab) as connection:
-        for each in provider.prerequisites:
-            _apply(connection, each, progress)
+        for each in (*provider.prerequisites, *more):
+            _apply(connection, place_object(connection.client, each), progress)
         core = connection.client.preferred_version("cluster.x-k8s.io")
         if connection.client.find(core, "Cluster", name, NAMESPACE) is not None:
             progress(f"the Cluster {name} already exists")
@@ -173,6 +180,22 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
         # The Cluster comes last, so that everything it refers to exists when core looks.
         for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
             _apply(connection, each, progress)
+
+
+def place_object(client: KubeClient, obj: JSON) -> JSON:
+    """Return an object in the namespace of the demo, unless it has a namespace or needs none.
+
+    Raises LabError if the API server does not serve its kind.
+    """
+    try:
+        is_namespaced = client.resolve(obj["apiVersion"], obj["kind"]).namespaced
+    except (ApiError, LookupError) as error:
+        message = f"{obj['kind']} {obj['metadata']['name']} cannot be created: {error}"
+        hint = "Correct its apiVersion and kind."
+        raise LabError("lab-object-kind", message, hint=hint) from error
+    if not is_namespaced or obj["metadata"].get("namespace"):
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}}
 
 
 def _apply(connection: LabConnection, obj: JSON, progress: Progress) -> None:

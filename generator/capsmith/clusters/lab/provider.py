@@ -84,8 +84,8 @@ class ProviderRepository:
     def prerequisites(self) -> list[JSON]:
         """Return the sample objects to create before a cluster: identities and their Secrets.
 
-        If a sample file contains an object of a cluster-scoped kind, all objects in the file are
-        included.
+        If a sample file contains an identity, or an object of a cluster-scoped kind, all objects in
+        the file are included.
         """
         samples = [
             path
@@ -93,8 +93,8 @@ class ProviderRepository:
             for path in sorted((self.folder / folder / "samples").glob("*.yaml"))
         ]
         files = [_read_documents(path, _MANIFEST) for path in samples]
-        scopes = self._cluster_scoped()
-        selected = [file for file in files if any(text_of(each, "kind") in scopes for each in file)]
+        kinds = self._cluster_scoped() | self._identity_kinds()
+        selected = [file for file in files if any(text_of(each, "kind") in kinds for each in file)]
         return [each for file in selected for each in file]
 
     @property
@@ -211,6 +211,12 @@ class ProviderRepository:
                     if text_of(each, "spec", "scope") == "Cluster":
                         found.add(text_of(each, "spec", "names", "kind"))
         return found - {""}
+
+    def _identity_kinds(self) -> set[str]:
+        """Return the kinds of identities, which may be namespaced."""
+        declared = self.spec.get("credentials") or []
+        entries = declared if isinstance(declared, list) else [declared]
+        return {str(each["kind"]) if isinstance(each, dict) else str(each) for each in entries}
 
     def _released_files(self) -> Iterator[Path]:
         return self._files(*self._config_folders(), *_RELEASED)

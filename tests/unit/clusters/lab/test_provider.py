@@ -48,6 +48,20 @@ def test_samples_of_identities_come_with_their_secrets(provider: ProviderReposit
     assert [each["kind"] for each in provider.prerequisites] == ["Secret", "AcmeIdentity"]
 
 
+@pytest.mark.parametrize(
+    "credentials", ["AcmeTenant", "{kind: AcmeTenant, namespaced: true}", "[AcmeTenant, Other]"]
+)
+def test_samples_of_namespaced_identities_come_with_their_secrets(
+    folder: Path, credentials: str
+) -> None:
+    (folder / "provider.yaml").write_text(f"name: acme\ncredentials: {credentials}\n")
+    crd = "spec: {scope: Namespaced, names: {kind: AcmeTenant}}\n"
+    (folder / "config/crd/bases/identity.yaml").write_text(crd)
+    (folder / "config/samples/identity.yaml").write_text("kind: Secret\n---\nkind: AcmeTenant\n")
+    provider = read_provider(folder)
+    assert [each["kind"] for each in provider.prerequisites] == ["Secret", "AcmeTenant"]
+
+
 def test_components_with_folders_of_their_own_count(folder: Path) -> None:
     (folder / "config").rename(folder / "bootstrap")
     (folder / "bootstrap" / "config").mkdir()
