@@ -308,7 +308,9 @@ class FakeApi:
 
     def _patch(self, kind: str, key: NamespacedName, body: JSON, version: str) -> JSON:
         self._count("patch", kind, key, body)
-        old = self._checked(kind, key, version)
+        old = self._checked(
+            kind, key, version or body.get("metadata", {}).get("resourceVersion", "")
+        )
         # A real API server would silently ignore the status in such a patch.
         assert "status" not in body, "the status is a separate subresource"
         return self._store(old, merged(old, body))

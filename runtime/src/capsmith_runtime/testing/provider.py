@@ -43,6 +43,18 @@ class InfrastructureDouble(ServiceDouble, Protocol):
 
 
 @runtime_checkable
+class NeedsObjects(Protocol):
+    """Protocol for a test double whose machines need objects that users create first.
+
+    This protocol is optional: most providers need no objects but those that the tests create.
+    """
+
+    def objects(self) -> list[dict[str, Any]]:
+        """Return the objects that exist before each test, such as the hosts of an inventory."""
+        ...
+
+
+@runtime_checkable
 class RemovesServers(Protocol):
     """Protocol for a test double that can lose a server.
 
@@ -140,7 +152,10 @@ class HasResources(Protocol):
     """Protocol for an infrastructure test double, if any of the kinds implement Resource."""
 
     def resources(self) -> list[str]:
-        """Return one name, in any format, for each resource whose infrastructure exists."""
+        """Return one name, in any format, for each resource whose infrastructure exists.
+
+        Raise NotImplementedError with a reason if the provider creates nothing for a resource.
+        """
         ...
 
 

@@ -9,7 +9,7 @@ from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import FakeCore
-from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
+from capsmith_runtime.testing.provider import InfrastructureDouble, NeedsObjects, ProviderUnderTest
 
 
 class InfrastructureEnvironment(TestEnvironment):
@@ -42,6 +42,9 @@ class InfrastructureEnvironment(TestEnvironment):
             identity_kind=identity_kind,
         )
         self.core.add_credentials(controllers.identities, component.namespace)
+        if isinstance(infrastructure, NeedsObjects):
+            for obj in infrastructure.objects():
+                self.api.add(obj)
 
     @property
     def machine_kind(self) -> InfraMachineKind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from capsmith_runtime.component import Component
@@ -28,10 +29,27 @@ class BaseResourceEnvironment(TestEnvironment):
     def existing(self) -> list[str]:
         """Return a name for each resource that exists in the infrastructure.
 
-        The names may have any format."""
+        The names may have any format. There are none if nothing is created for a resource.
+        """
         double = self.infrastructure
         assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
-        return double.resources()
+        try:
+            return double.resources()
+        except NotImplementedError:
+            return []
+
+    def check_created(self, others: Sequence[str] = ()) -> None:
+        """Fail the test unless one resource exists in the infrastructure besides ``others``.
+
+        The test goes on if the provider creates nothing for a resource.
+        """
+        double = self.infrastructure
+        assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
+        try:
+            names = double.resources()
+        except NotImplementedError:
+            return
+        assert len(names) == len(others) + 1, f"resources() of the test double returned {names}"
 
     def add(self, *owners: JSON, cluster: str = "", annotations: JSON | None = None) -> None:
         """Add the resource with these owners, and with a label for ``cluster`` if it is set."""

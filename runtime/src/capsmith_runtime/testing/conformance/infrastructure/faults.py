@@ -115,7 +115,10 @@ class TestInfrastructureFaults(InfrastructureConformance):
         reached = asyncio.Event()
 
         def crash(verb: str, kind: str, body: JSON) -> None:
-            if kind == env.machine_kind.resource.kind and verb == lost and "metadata" not in body:
+            if kind != env.machine_kind.resource.kind or verb != lost or "metadata" in body:
+                return
+            # A status that says only what a machine waits for may precede its server.
+            if verb == "patch" or env.infrastructure.servers():
                 reached.set()
                 raise create_api_error(500, "InternalError", "the answer never came")
 
@@ -124,12 +127,15 @@ class TestInfrastructureFaults(InfrastructureConformance):
         await env.eventually("the write is tried", reached.is_set)
         await env.kill()
         servers = env.infrastructure.servers()
-        assert len(servers) == 1, "the machine was not created before its provider id is written"
+        # Machines that are not created but claimed have an id before they start.
+        assert len(servers) <= 1, "the machine was created twice"
 
         env.api.fault = None
         env.start()
         await env.eventually("it is there", lambda: env.has_machine(key))
-        assert env.infrastructure.servers() == servers
+        after = env.infrastructure.servers()
+        assert len(after) == 1
+        assert set(servers) <= set(after), "another machine was created"
 
     @scenario
     async def test_other_writers_are_no_trouble(self, env: InfrastructureEnvironment) -> None:

@@ -55,7 +55,7 @@ class TestResourcesOfClusters(ResourceConformance):
         env.core.pause(cluster, False)
         await env.is_ready()
         assert condition(env.resource(), "Paused")[0] != "True"
-        assert len(env.existing()) == len(others) + 1
+        env.check_created(others)
 
     @BELONGS
     @scenario
@@ -74,7 +74,7 @@ class TestResourcesOfClusters(ResourceConformance):
         env.delete()
         await env.quiet()
         assert _is_paused(env)
-        assert len(env.existing()) == len(others) + 1
+        env.check_created(others)
 
         env.core.pause(cluster, False)
         await env.is_deleted()
@@ -177,7 +177,7 @@ class TestStandaloneResources(ResourceConformance):
         env.pause(cluster, False)
         await env.is_ready()
         assert condition(env.resource(), "Paused")[0] != "True"
-        assert len(env.existing()) == 1
+        env.check_created()
 
     @scenario
     async def test_nothing_is_deleted_while_its_cluster_is_paused(
@@ -193,7 +193,7 @@ class TestStandaloneResources(ResourceConformance):
         env.pause(cluster)
         env.delete()
         await env.quiet()
-        assert len(env.existing()) == 1
+        env.check_created()
 
         env.pause(cluster, False)
         await env.is_deleted()

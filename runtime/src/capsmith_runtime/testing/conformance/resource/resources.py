@@ -26,7 +26,7 @@ class TestResources(ResourceConformance):
         obj = env.resource()
         assert obj["metadata"]["finalizers"] == [env.kind.finalizer]
         assert annotation(env.kind.resource.group) in obj["metadata"]["annotations"]
-        assert len(env.existing()) == 1
+        env.check_created()
 
         env.delete()
         await env.is_deleted()
@@ -87,7 +87,7 @@ class TestResources(ResourceConformance):
         await env.quiet()
         env.delete()
         await env.quiet()
-        assert len(env.existing()) == 1
+        env.check_created()
 
         env.change({"metadata": {"annotations": {PAUSED: None}}})
         await env.is_deleted()
@@ -110,7 +110,7 @@ class TestResources(ResourceConformance):
         env.delete()
         await env.quiet()
         assert env.resource()["metadata"]["finalizers"], "clusterctl removes the finalizer"
-        assert len(env.existing()) == 1
+        env.check_created()
 
     @scenario
     async def test_a_moved_resource_finds_what_exists(self, env: BaseResourceEnvironment) -> None:
