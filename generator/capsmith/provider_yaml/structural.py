@@ -248,6 +248,7 @@ _MEANT_FOR = {
         "maxItems",
         "x-kubernetes-list-type",
         "x-kubernetes-list-map-keys",
+        "x-kubernetes-preserve-unknown-fields",
     ),
     "object": (
         "properties",
