@@ -9,6 +9,7 @@ from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.importing.compare import RULES, Schema, compare_schemas, normalize, normalize_columns
 from capsmith.importing.fields import clean_description, clean_rule, convert_field, convert_fields
 from capsmith.importing.outline import Outline, Version
+from capsmith.importing.scale import describe_scale
 from capsmith.importing.source import RESOURCE, SourceCrd
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
@@ -29,7 +30,6 @@ _RULED = ("status", "spec.template")
 Entry = dict[str, Any]
 _CATEGORY = "cluster-api"
 _COLUMN_KEYS = ("name", "type", "jsonPath", "priority", "description")
-_SCALE_KEYS = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
 _TEMPLATE_OPTIONAL = frozenset({"InfraCluster", "InfraMachinePool", "ControlPlane"})
 """Roles whose kinds do not need a template."""
 _KUBEADM = {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"}
@@ -254,22 +254,7 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
     entry |= describe_categories(crd)
     if not has_contract_columns(crd, made):
         entry["contractColumns"] = False
-    return entry | describe_object_name(crd) | _describe_scale(crd, made)
-
-
-def _describe_scale(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return a ``scale`` entry if a served version has other paths than the generated version."""
-    for version in crd.versions:
-        own = mapping_of(version.subresources, "scale")
-        usual = mapping_of(_find_made(made, version.name), "subresources", "scale")
-        if version.served and own and own != usual:
-            return {"scale": {key: own[key] for key in _SCALE_KEYS if own.get(key)}}
-    return {}
-
-
-def _find_made(made: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    versions = map(mapping_of, list_of(made, "spec", "versions"))
-    return next((each for each in versions if text_of(each, "name") == name), {})
+    return entry | describe_object_name(crd) | describe_scale(crd, made)
 
 
 def describe_object_name(crd: Crd) -> Entry:

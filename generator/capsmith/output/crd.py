@@ -338,7 +338,8 @@ def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
 def _subresources(resource: Resource, shape: TypeShape, schema: Schema) -> dict[str, Any]:
     """Return the subresources: status, and scale if its fields are there (CRD-06, CP-04)."""
     found: dict[str, Any] = {"status": {}} if "status" in schema["properties"] else {}
-    scale = resource.options.scale or shape.subresources.get("scale")
+    own = resource.options.scale
+    scale = own if own is None else own or shape.subresources.get("scale")
     if scale and all(_is_there(path, schema) for path in scale.values()):
         found["scale"] = dict(scale)
     return found

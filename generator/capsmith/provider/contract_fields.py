@@ -105,6 +105,7 @@ def find_declared_crds(provider: Provider) -> frozenset[str]:
 def _is_declared(resource: Resource) -> bool:
     return (
         resource.options.transition_rules
+        or resource.options.scale is None
         or str(resource.plural) != pluralise(str(resource.kind).lower())
         or any(map(_is_otherwise, _contract_fields(resource)))
     )

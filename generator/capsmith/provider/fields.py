@@ -73,8 +73,9 @@ class CrdOptions(NamedTuple):
     """A template's fields next to ``template`` or ``spec``, by part, such as ``spec``."""
     transition_rules: bool = False
     """Whether a template also gets its kind's CEL rules that use ``oldSelf``."""
-    scale: Mapping[str, str] = {}
-    """Paths of the subresource scale by their keys in a CRD; empty for the contract's."""
+    scale: Mapping[str, str] | None = {}
+    """Paths of the subresource scale by their keys in a CRD; empty for the contract's, None for no
+    such subresource."""
 
     def limits(self, part: str) -> dict[str, Any]:
         """Return the additional schema keywords for ``part``, such as ``status``; empty if none."""

@@ -34,6 +34,7 @@ from capsmith.provider_yaml.field_schemas import (
     convert_rule,
     is_required,
 )
+from capsmith.provider_yaml.scale import list_scale_paths
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName, VersionName
 
 if TYPE_CHECKING:
@@ -431,7 +432,7 @@ def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:
 
 
 def _build_options(described: KindSpec) -> CrdOptions:
-    scale = described.scale.model_dump(by_alias=True, exclude_none=True) if described.scale else {}
+    scale = list_scale_paths(described.scale)
     options = CrdOptions(described.contract_columns is not False, scale=scale)
     return options.with_parts(described.required_parts, described.part_limits)
 

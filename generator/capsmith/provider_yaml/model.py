@@ -31,7 +31,7 @@ from capsmith.provider_yaml.forms import (
     classify_text_or_mapping,
 )
 from capsmith.provider_yaml.manager import ManagerSpec
-from capsmith.provider_yaml.scale import ScaleSpec
+from capsmith.provider_yaml.scale import ScaleLike
 
 ContractVersion = Literal["v1beta1", "v1beta2"]
 _PART_FIELD_HINT = "Use a letter, then letters, digits, `.`, `_` and `-`."
@@ -454,11 +454,11 @@ class KindSpec(KubectlSpec):
     object_name: NameLimits | None = Field(
         None, description="Limits for the names of objects; templates do not have them."
     )
-    scale: ScaleSpec | None = Field(
+    scale: ScaleLike | None = Field(
         None,
         description=(
-            "Paths of the subresource scale, which versions with these fields have; by "
-            "default the contract's, for control planes with replicas."
+            "Paths of the subresource scale, which versions with these fields have; by default "
+            "the contract's, for control planes with replicas. false leaves it out."
         ),
     )
     api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
@@ -788,9 +788,9 @@ class ProviderSpec(SpecModel):
     machines: bool | None = Field(
         None,
         description=(
-            "Whether Machines run on the infrastructure; true by default. With false, the "
-            "infrastructure provider has kinds for clusters only, such as virtual clusters, and "
-            "no kind implements InfraMachine."
+            "Whether Machines run on the infrastructure; true by default. With false, no kind "
+            "implements InfraMachine: clusters have no workers, such as virtual clusters, or only "
+            "pools of servers without Machines."
         ),
     )
     e2e: bool | None = Field(

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, Tag
 
-from capsmith.provider_yaml.forms import Form, SpecModel
+from capsmith.provider_yaml.forms import (
+    FLAG,
+    MAPPING,
+    Form,
+    SpecModel,
+    choose_by_tag,
+    classify_flag_or_mapping,
+)
 
 _NAMES = r"(\.[A-Za-z][A-Za-z0-9_-]*)+"
 _LENGTH = 500
@@ -55,3 +62,19 @@ class ScaleSpec(SpecModel):
         None,
         description="Path of the label selector, a string, such as `.status.selector`.",
     )
+
+
+ScaleLike = Annotated[
+    Annotated[bool, Tag(FLAG)] | Annotated[ScaleSpec, Tag(MAPPING)],
+    choose_by_tag(classify_flag_or_mapping, "true, false or a mapping {specReplicasPath: …}"),
+]
+
+
+def list_scale_paths(scale: ScaleLike | None) -> dict[str, str] | None:
+    """Return the declared paths by their keys in a CRD; None if there is no subresource scale.
+
+    Empty if the contract decides.
+    """
+    if isinstance(scale, ScaleSpec):
+        return scale.model_dump(by_alias=True, exclude_none=True)
+    return None if scale is False else {}

@@ -74,6 +74,20 @@ def test_versions_with_its_fields_have_the_subresource_scale() -> None:
     assert all("scale" not in v["subresources"] for v in _spec(made, "AcmeCluster")["versions"])
 
 
+@pytest.mark.parametrize("scale", [True, False])
+def test_the_subresource_scale_of_the_contract_can_be_left_out(scale: bool) -> None:
+    plane = {
+        "implements": "ControlPlane",
+        "bootstrap": {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"},
+        "scale": scale,
+    }
+    made = _made({}, controlPlane={"AcmeControlPlane": plane})
+    crd = build_crd(resource(made, "AcmeControlPlane"), made.components[1])
+    (version,) = crd["spec"]["versions"]
+    assert ("scale" in version["subresources"]) is scale
+    assert bool(find_declared_crds(made)) is not scale
+
+
 def test_fields_of_the_contract_can_be_left_out() -> None:
     made = _made({"contractFields": {"without": ["status.conditions"]}})
     assert "conditions" not in _at(made, "status")["properties"]

@@ -15,6 +15,7 @@ from capsmith.provider.credentials import has_identity_reference
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.naming import name_attribute
 from capsmith.provider_yaml.field_schemas import convert_field, is_required
+from capsmith.provider_yaml.scale import list_scale_paths
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote, suggest
@@ -270,10 +271,7 @@ def check_scale(described: KindSpec, contracts: list[Contract], reporter: PathRe
 
     Only the first name of a path is checked.
     """
-    written = (
-        described.scale.model_dump(by_alias=True, exclude_none=True) if described.scale else {}
-    )
-    for key, path in written.items():
+    for key, path in (list_scale_paths(described.scale) or {}).items():
         part, name = path.split(".")[1:3]
         known = _list_known(part, described, contracts)
         if name not in known:
