@@ -135,6 +135,34 @@ def test_the_subresource_scale_comes_back(selector: dict[str, str]) -> None:
     assert not balancer.differences
 
 
+def test_a_control_plane_without_the_subresource_scale_comes_back() -> None:
+    number, text = {"type": "integer", "format": "int32"}, {"type": "string"}
+    plane = crd(
+        "AcmeControlPlane",
+        group="controlplane.cluster.x-k8s.io",
+        spec={"replicas": number, "version": text},
+        status={"replicas": number, "readyReplicas": number, "selector": text},
+    )
+    found = imported(*provider(), plane)
+    assert yaml.safe_load(found.text)["controlPlane"]["AcmeControlPlane"]["scale"] is False
+    (imported_plane,) = (each for each in found.crds if each.crd.kind == "AcmeControlPlane")
+    assert not [each for each in imported_plane.differences if "scale" in each.what]
+
+
+def test_fewer_types_of_addresses_come_back() -> None:
+    kinds = {"type": "string", "enum": ["ExternalIP", "InternalIP"]}
+    items = {"type": "object", "properties": {"type": kinds, "address": {"type": "string"}}}
+    found = imported(*provider(status={"addresses": {"type": "array", "items": items}}))
+    (machine,) = (each for each in found.crds if each.crd.kind == "AcmeMachine")
+    assert not [each for each in machine.differences if "addresses" in each.field]
+
+
+def test_lists_that_keep_unknown_fields_of_their_items_come_back() -> None:
+    items = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "array", "items": items, "x-kubernetes-preserve-unknown-fields": True}
+    assert field(schema) == schema
+
+
 def test_column_paths_in_brackets_and_with_dots_are_the_same() -> None:
     original = crd("A", columns=[{"name": "L", "type": "string", "jsonPath": r".a['b\.c']"}])
     other = crd("A", columns=[{"name": "L", "type": "string", "jsonPath": r".a.b\.c"}])

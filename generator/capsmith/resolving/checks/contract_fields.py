@@ -28,6 +28,7 @@ _ACCEPTED = {
     "number": ("number", "integer"),
 }
 """Types that are also accepted where the contract has the type in the key."""
+_STATUSES = ["True", "False", "Unknown"]
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
@@ -196,8 +197,10 @@ def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Mismatch]:
         what = f"the type is {kinds[0]}, but {kinds[1]} in the contract"
         yield _Mismatch(path, what, True)
         return
-    missing = [each for each in contract.get("enum", ()) if each not in own.get("enum", [each])]
-    if missing:
+    missing = _list_missing_values(own, contract)
+    # The manager writes each status of a condition.  Other values are chosen by the author's code,
+    # which may need only some of them.
+    if missing and (contract["enum"] == _STATUSES or len(missing) == len(contract["enum"])):
         yield _Mismatch(path, f"the contract also allows {join_names(map(str, missing))}", True)
     yield from (_Mismatch(path, what, False) for what in _limits(own, contract))
     theirs = contract.get("properties", {})
@@ -207,6 +210,11 @@ def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Mismatch]:
     for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
         if isinstance(own.get(key), Mapping) and isinstance(contract.get(key), Mapping):
             yield from _below(own[key], contract[key], path + mark)
+
+
+def _list_missing_values(own: Schema, contract: Schema) -> list[Any]:
+    """Return the values in the contract's ``enum`` that the author's ``enum`` lacks."""
+    return [each for each in contract.get("enum", ()) if each not in own.get("enum", [each])]
 
 
 def _limits(own: Schema, contract: Schema) -> Iterator[str]:
@@ -220,7 +228,7 @@ def _limits(own: Schema, contract: Schema) -> Iterator[str]:
     for key in _NEW:
         if key in own and own[key] != contract.get(key):
             yield f"{key} {quote(str(own[key]))}"
-    if "enum" in own and "enum" not in contract:
+    if "enum" in own and ("enum" not in contract or _list_missing_values(own, contract)):
         yield f"enum {join_names(map(str, own['enum']))}"
     properties = own.get("properties", {})
     # The API server fills in defaults before it checks which fields are required.
