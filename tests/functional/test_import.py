@@ -196,6 +196,31 @@ def test_files_without_crds_are_unreadable_input(text: str, id: str) -> None:
     assert not Path("provider.yaml").exists()
 
 
+def test_crds_that_a_build_creates_must_be_generated_first() -> None:
+    config = Path("source", "config")
+    config.mkdir(parents=True)
+    config.joinpath("namespace.yaml").write_text("kind: Namespace\n")
+    config.joinpath("kustomization.yaml").write_text(
+        "# The folder of each CustomResourceDefinition.\n"
+        "resources: [./namespace.yaml, ../build/crds]\n"
+    )
+    result = run("import", "source", *_REPOSITORY)
+    assert result.exit_code == 2
+    lines = " ".join(result.output.split())
+    assert "Generate ../build/crds first, which source/config/kustomization.yaml lists" in lines
+
+
+def test_templates_that_are_not_yaml_are_no_obstacle() -> None:
+    source = Path("source")
+    source.mkdir()
+    _components().rename(source / "crds.yaml")
+    source.joinpath("cluster-template.yaml").write_text("kind: Namespace\nnames: [${NAMES\n")
+    result = run("import", "source", *_REPOSITORY)
+    assert result.exit_code == 0, result.output
+    source.joinpath("broken.yaml").write_text("kind: CustomResourceDefinition\nnames: [\n")
+    assert "manifest-yaml" in run("import", "source", "-o", "other.yaml", *_REPOSITORY).output
+
+
 def test_a_provider_without_label_needs_a_name() -> None:
     helper = crd("AcmeHost")
     helper["metadata"]["labels"] = {"cluster.x-k8s.io/v1beta2": "v1beta1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +16,8 @@ from capsmith.importing.importer import Imported, ImportedCrd, compare_provider,
 from capsmith.importing.outline import find_provider_name, guess_provider_name
 from capsmith.importing.report import collect_facts, find_malformed, report_differences, summarize
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
-from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, build
-from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted
+from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, REFERENCES, build
+from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted, texts_of
 from capsmith.progress import track
 from capsmith.report import Report
 from capsmith.workspace.files import create_file
@@ -181,7 +182,8 @@ def _read(
         # Variables are kept: text that clusterctl would replace is data here.
         read, problems = read_substituted(text, str(file), text)
         manifests += read
-        findings += problems
+        # Only the name of a Namespace is read, which may be in a template of another language.
+        findings += problems if _has_definitions(file, text) else ()
     crds = [each for each in build(manifests) if each.kind == _CRD]
     malformed = find_malformed(crds)
     if malformed:
@@ -193,13 +195,28 @@ def _read(
         found = Finding("import-foreign", message, foreign.location, Severity.INFO, hint)
         findings.append(found)
     if not sources:
-        raise UnreadableInput(
-            "import-nothing",
-            "no CRDs of a provider found",
-            file=str(paths[0]),
-            hint="Specify a components file, or a folder with CRDs.",
-        )
+        raise _make_missing(paths[0], manifests)
     return sources, tuple(manifests), findings
+
+
+def _make_missing(path: Path, manifests: Sequence[Manifest]) -> UnreadableInput:
+    """Return the error for a source without CRDs, with a path that only a build creates, if any."""
+    hint = "Specify a components file, or a folder with CRDs."
+    for file, missing in islice(_find_missing_paths(manifests), 1):
+        hint = f"Generate {missing} first, which {file} lists, or specify a components file."
+    message = "no CRDs of a provider found"
+    return UnreadableInput("import-nothing", message, file=str(path), hint=hint)
+
+
+def _find_missing_paths(manifests: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
+    """Yield kustomizations, each with a local path that it lists and that does not exist."""
+    for manifest in manifests:
+        file = Path(manifest.file)
+        if file.name in KUSTOMIZATION_FILES:
+            for each in (name for key in REFERENCES for name in texts_of(manifest.document, key)):
+                # Others are in remote repositories.
+                if each.startswith(".") and not (file.parent / each).exists():
+                    yield manifest.file, each
 
 
 def _files(paths: Sequence[Path]) -> tuple[list[Path], list[Finding]]:
@@ -223,12 +240,12 @@ def _files(paths: Sequence[Path]) -> tuple[list[Path], list[Finding]]:
 
 
 def _is_needed(file: Path, text: str) -> bool:
-    return (
-        _CRD in text
-        or "kind: Namespace" in text
-        or file.name in KUSTOMIZATION_FILES
-        or file.name == "metadata.yaml"
-    )
+    return _has_definitions(file, text) or "kind: Namespace" in text
+
+
+def _has_definitions(file: Path, text: str) -> bool:
+    """Return whether a file may have CRDs, lists of files or release series."""
+    return _CRD in text or file.name in (*KUSTOMIZATION_FILES, "metadata.yaml")
 
 
 def _write(output: Path, text: str) -> None:
