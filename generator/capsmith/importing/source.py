@@ -43,6 +43,8 @@ _KINDS_OF_CORE = frozenset(
         ("addons.cluster.x-k8s.io", "ClusterResourceSetBinding"),
     }
 )
+_ADDONS = ("addon.", "addons.")
+_ENDPOINT = {"host", "port"}
 _SELECTOR = "clusterSelector"
 """Field of an add-on that selects the clusters on which it is installed."""
 _FIELDS = {
@@ -181,6 +183,8 @@ def _role(
     role = crd.role
     if _is_addon(crd):
         role = "Addon"
+    elif not role and _is_cluster(crd):
+        role = "InfraCluster"
     elif not role and (crd.group, crd.kind + _TEMPLATE) in crds:
         role = _role_by_fields(crd)
     if role == IDENTITY:
@@ -204,9 +208,16 @@ def _role_by_fields(crd: Crd) -> str:
 
 
 def _is_addon(crd: Crd) -> bool:
-    schema = crd.versions[-1].schema
-    spec = mapping_of(schema, "properties", "spec", "properties")
-    return crd.group.startswith("addons.") and _SELECTOR in spec
+    spec = mapping_of(crd.versions[-1].schema, "properties", "spec", "properties")
+    return crd.group.startswith(_ADDONS) and _SELECTOR in spec
+
+
+def _is_cluster(crd: Crd) -> bool:
+    """Return whether a kind is a cluster in a group of the provider's own, without a template."""
+    spec = mapping_of(crd.versions[-1].schema, "properties", "spec", "properties")
+    endpoint = mapping_of(spec, "controlPlaneEndpoint", "properties")
+    is_own_group = not crd.group.endswith(".cluster.x-k8s.io")
+    return is_own_group and crd.kind.endswith("Cluster") and set(endpoint) >= _ENDPOINT
 
 
 def is_identity(crd: Crd, contract: Contract) -> bool:

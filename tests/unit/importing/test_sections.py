@@ -28,11 +28,16 @@ def _labelled(made: dict[str, Any], type_: str) -> dict[str, Any]:
     return made
 
 
-def _addons() -> list[dict[str, Any]]:
+def _endpoint() -> dict[str, Any]:
+    fields = {"host": {"type": "string"}, "port": {"type": "integer", "format": "int32"}}
+    return {"controlPlaneEndpoint": {"type": "object", "properties": fields}}
+
+
+def _addons(group: str = _ADDONS) -> list[dict[str, Any]]:
     selector = {"clusterSelector": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return [
-        _labelled(crd("AcmeChart", group=_ADDONS, spec=selector), "addon"),
-        _labelled(crd("AcmeRelease", group=_ADDONS, spec={"size": {"type": "string"}}), "addon"),
+        _labelled(crd("AcmeChart", group=group, spec=selector), "addon"),
+        _labelled(crd("AcmeRelease", group=group, spec={"size": {"type": "string"}}), "addon"),
     ]
 
 
@@ -56,6 +61,10 @@ def _configs() -> list[dict[str, Any]]:
     ("crds", "sections"),
     [
         (_addons(), {"addon": {"AcmeChart": "Addon", "AcmeRelease": "Resource"}}),
+        (
+            _addons("addon.cluster.x-k8s.io"),
+            {"addon": {"AcmeChart": "Addon", "AcmeRelease": "Resource"}},
+        ),
         (_pools(), {"ipam": {"AcmeIPPool": "IPPool", "AcmeLease": "Resource"}}),
         (_configs(), {"bootstrap": {"AcmeConfig": "BootstrapConfig", "AcmeToken": "Resource"}}),
         (_addons()[1:], {"addon": {"AcmeRelease": "Resource"}}),
@@ -76,7 +85,7 @@ def _configs() -> list[dict[str, Any]]:
             },
         ),
     ],
-    ids=["addon", "ipam", "bootstrap", "no-role", "identity"],
+    ids=["addon", "addon-group", "ipam", "bootstrap", "no-role", "identity"],
 )
 def test_a_provider_without_infrastructure_is_valid(
     crds: list[dict[str, Any]], sections: dict[str, dict[str, str]]
@@ -133,3 +142,15 @@ def test_a_contract_that_only_some_kinds_follow_is_left_out() -> None:
     data = yaml.safe_load(imported(*crds).text)
     assert data["contracts"] == ["v1beta1"]
     assert data["apiVersions"] == ["v1beta1"]
+
+
+def test_a_cluster_in_a_group_of_its_own_needs_no_template() -> None:
+    spec = {"providerID": {"type": "string"}}
+    pair = [crd("AcmeMachine", spec=spec), template_of("AcmeMachine", spec)]
+    crds = [crd("AcmeCluster", spec=_endpoint()), *pair]
+    for made in crds:
+        made["spec"]["group"] = "acme.io"
+    data = yaml.safe_load(imported(*crds).text)
+    roles = {kind: entry["implements"] for kind, entry in data["infrastructure"].items()}
+    assert roles == {"AcmeCluster": "InfraCluster", "AcmeMachine": "InfraMachine"}
+    assert data["infrastructure"]["AcmeCluster"]["template"] is False
