@@ -29,8 +29,9 @@ MACHINES = "machines"
 """Feature of machine pools that have one Machine per infrastructure machine (MP-07)."""
 WITHOUT_TEMPLATE = frozenset({"IPPool", "GlobalIPPool", "Addon", "Resource"})
 """Roles whose kinds never have a template."""
-ROLES_OF_MACHINES = frozenset({"InfraMachine", "InfraMachinePool", "Remediation"})
-"""Roles that an infrastructure provider without machines cannot have."""
+ROLES_OF_MACHINES = frozenset({"InfraMachine", "Remediation"})
+"""Roles that an infrastructure provider without machines cannot have; neither can it have a pool
+with the feature ``machines``."""
 _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 """Roles of which every ClusterClass references a template."""
 
@@ -46,13 +47,21 @@ def has_template(described: KindSpec) -> bool:
     return described.implements not in WITHOUT_TEMPLATE and described.template is not False
 
 
+def _moves_fields(described: KindSpec) -> bool:
+    """Return whether a kind has fields of the contract at other paths in any API version."""
+    written = [described.contract_fields]
+    written += [each.contract_fields for each in (described.versions or {}).values()]
+    return any(each is not None and each.paths for each in written)
+
+
 def supports_classes(spec: ProviderSpec) -> bool:
     """Return whether ClusterClasses can use all the provider's cluster and control plane kinds.
 
-    A provider without machines needs its own control planes: kubeadm's consist of Machines.
+    A provider without machines needs its own control planes: kubeadm's consist of Machines.  Core
+    cannot complete those that have the reference to their Machines' infrastructure elsewhere.
     """
     templates = [
-        (described.implements, described.template is not False)
+        (described.implements, described.template is not False and not _moves_fields(described))
         for _, _, described in spec.kinds()
         if described.implements in _OF_CLASSES
     ]

@@ -35,6 +35,13 @@ controlPlane:
 """
 
 
+_POOL = """\
+  CovePool:
+    implements: InfraMachinePool
+    spec: {size: string!}
+"""
+
+
 def _load(contract: str, further: str = "") -> Provider:
     loaded = load_text(_TEXT.format(contract=contract) + further, "provider.yaml")
     assert loaded.provider is not None, loaded.findings
@@ -91,6 +98,27 @@ def test_a_class_has_the_own_control_plane_and_no_workers(contract: str) -> None
     }
     (cluster,) = _read(tree, "templates/cluster-template-topology.yaml")
     assert "workers" not in cluster["spec"]["topology"]
+
+
+@pytest.mark.parametrize("contract", ["v1beta1", "v1beta2"])
+def test_a_pool_without_machines_is_the_only_worker(contract: str) -> None:
+    tree = _build(_load(contract, _POOL + _CONTROL_PLANE))
+    kinds = [each["kind"] for each in _read(tree, "templates/cluster-template-machinepool.yaml")]
+    assert kinds[:3] == ["Cluster", "CoveCluster", "CoveControlPlane"]
+    assert kinds[3:] == ["MachinePool", "CovePool", "KubeadmConfig"]
+    cluster_class, *templates = _read(tree, "templates/clusterclass-cove.yaml")
+    assert cluster_class["spec"]["workers"].keys() == {"machinePools"}
+    assert [each["kind"] for each in templates[2:]] == ["KubeadmConfigTemplate", "CovePoolTemplate"]
+    (cluster,) = _read(tree, "templates/cluster-template-topology.yaml")
+    assert cluster["spec"]["topology"]["workers"].keys() == {"machinePools"}
+    (cloud,) = (each.text for each in tree if str(each.path).endswith("/cloud.py"))
+    assert "create_server" in cloud
+
+
+def test_a_pool_with_machines_needs_a_kind_of_machines() -> None:
+    pool = _POOL.replace("    spec:", "    features: {machines: true}\n    spec:")
+    loaded = load_text(_TEXT.format(contract="v1beta2") + pool, "provider.yaml")
+    assert "machines-excluded" in {each.id for each in loaded.findings}
 
 
 def test_the_scaffolds_know_no_servers() -> None:

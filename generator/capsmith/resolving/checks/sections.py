@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from capsmith.output import monitoring
 from capsmith.provider import hooks
-from capsmith.provider.described_kinds import ROLES_OF_MACHINES, is_machine_based
-from capsmith.provider.draft import Draft
+from capsmith.provider.described_kinds import MACHINES, ROLES_OF_MACHINES, is_machine_based
+from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.sections import SECTION_TYPES, SectionType
 from capsmith.resolving.checks.names import check_repeats
 from capsmith.safetext import DnsLabel
@@ -89,11 +89,18 @@ def _check_roles(draft: Draft, reporter: PathReporter) -> None:
         message, hint = f"no kind implements {role}", f"Add one: `implements: {role}`."
         if role == "InfraMachine":
             kinds = draft.kinds_of(_INFRASTRUCTURE)
-            others = [each.name for each in kinds if each.spec.implements in ROLES_OF_MACHINES]
+            others = [each.name for each in kinds if _needs_machines(each)]
             first = f"remove {join_names(others)} and " if others else ""
             message += f", which is required by {join_names(others)}" if others else ""
             hint += f" If no Machines run on the infrastructure, {first}write `machines: false`."
         reporter.add_error_at_key("kind-missing", message, hint)
+
+
+def _needs_machines(kind: DraftKind) -> bool:
+    """Return whether objects of an infrastructure kind belong to Machines, or have some."""
+    role = kind.spec.implements
+    is_pool_of_machines = role == "InfraMachinePool" and MACHINES in kind.features
+    return role in ROLES_OF_MACHINES or is_pool_of_machines
 
 
 def _check_excluded(draft: Draft, top: PathReporter) -> None:
@@ -104,7 +111,7 @@ def _check_excluded(draft: Draft, top: PathReporter) -> None:
     hint = "Remove it, or the kind."
     for kind in draft.kinds:
         role = kind.spec.implements
-        if role in ROLES_OF_MACHINES:
+        if _needs_machines(kind):
             message = f"{quote(kind.name)} implements {role}, but the provider has no machines"
         elif is_machine_based(kind.spec):
             message = f"{quote(kind.name)} consists of Machines, but the provider has no machines"

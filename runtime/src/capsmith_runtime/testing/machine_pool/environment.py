@@ -208,9 +208,8 @@ class MachinePoolEnvironment(TestEnvironment):
         self.kind = kind
         self.cluster = NamespacedName(NAMESPACE, "c1")
         self.pool = NamespacedName(NAMESPACE, "p1")
-        self.core = FakeCore(
-            self.api, controllers.clusters[0], controllers.machines[0], manifests=self.manifests
-        )
+        machine = next(iter(controllers.machines), None)
+        self.core = FakeCore(self.api, controllers.clusters[0], machine, manifests=self.manifests)
         self.core.add_credentials(controllers.identities, component.namespace)
         machines = kind.machines.kind if isinstance(kind, MachinePoolMachinesKind) else ""
         self.machines = FakePoolMachines(self.api, machines)
