@@ -84,6 +84,30 @@ def _managed() -> list[dict[str, Any]]:
     ]
 
 
+def _control_plane() -> list[dict[str, Any]]:
+    """Return a control plane without conditions and without the subresource scale."""
+    count = {"type": "integer", "format": "int32"}
+    reference = {"type": "object", "properties": dict.fromkeys(("apiGroup", "kind", "name"), _TEXT)}
+    spec = {"type": "object", "properties": {"infrastructureRef": reference}}
+    status = dict.fromkeys(("replicas", "readyReplicas", "upToDateReplicas"), count)
+    initialized = {"controlPlaneInitialized": {"type": "boolean"}}
+    plane = crd(
+        "AcmeControlPlane",
+        group="controlplane.cluster.x-k8s.io",
+        spec={
+            "version": _TEXT,
+            "replicas": count,
+            "machineTemplate": {"type": "object", "properties": {"spec": spec}},
+        },
+        status={
+            **status,
+            "selector": _TEXT,
+            "initialization": {"type": "object", "properties": initialized},
+        },
+    )
+    return [*provider(), plane]
+
+
 def _managed_with_machines() -> list[dict[str, Any]]:
     """Return a managed control plane that refers to infrastructure, but not as its contract."""
     reference = dict.fromkeys(("apiVersion", "kind", "name", "namespace"), _TEXT)
@@ -115,8 +139,12 @@ def _managed_with_machines() -> list[dict[str, Any]]:
         (_pool(), "TestMachinePoolUpgrade"),
         (_address_pool(), "TestAddressPools or TestAddressFaults"),
         (_managed(), "TestManagedControlPlane"),
+        (_control_plane(), "created_and_deleted or only_machine_is_not_replaced"),
     ],
-    ids=["addon", "addon-conditions", "addon-without-status", "pool", "address-pool", "managed"],
+    ids=[
+        *("addon", "addon-conditions", "addon-without-status", "pool", "address-pool"),
+        *("managed", "control-plane"),
+    ],
 )
 def test_fields_that_a_crd_lacks_are_not_expected(
     crds: list[dict[str, Any]], tests: str, tmp_path: Path

@@ -70,7 +70,11 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         await env.quiet()
         assert env.names() == [name]
         env.change(machineTemplate=env.from_template("t9"))
-        await env.eventually("it waits", lambda: "t9 does not exist" in str(env.status()))
+        await env.eventually(
+            "it waits",
+            lambda: "t9" in str(_condition(env, name, "UpToDate"))
+            and ("t9 does not exist" in str(env.status()) or not env.has_conditions(env.obj())),
+        )
         await env.quiet()
         assert _condition(env, name, "OwnerRemediated") is not None
         env.machines.condition(name, "HealthCheckSucceeded", "True")

@@ -13,7 +13,6 @@ from capsmith_runtime.testing.controlplane.environment import (
     GROUP,
     NAMESPACE,
     ControlPlaneEnvironment,
-    shows,
 )
 from capsmith_runtime.testing.controlplane.fake_machines import template_of
 
@@ -42,7 +41,7 @@ class TestControlPlane(ControlPlaneConformance):
         }
         assert {name: env.status().get(name) for name in expected} == expected
         assert env.initialized()
-        assert shows(env.obj(), "Available", "True")
+        assert env.shows(env.obj(), "Available", "True")
 
         env.api.remove(env.kind.resource.kind, CONTROL_PLANE)
         await env.eventually("all is gone", lambda: not _left(env))
