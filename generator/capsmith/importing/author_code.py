@@ -21,10 +21,6 @@ _REFERENCES = (
     "spec.machineTemplate.spec.infrastructureRef",
 )
 """Paths of which one is missing if a control plane's CRD has no reference as in the contract."""
-_WITHOUT_TEMPLATE = (
-    " If no ClusterClass uses the kind, you can write `template: false` and the path in"
-    " `contractFields.paths` instead."
-)
 _ID = "providerID"
 _LIMITS = ("pattern", "minLength")
 
@@ -41,12 +37,10 @@ def find_author_code(provider: Provider, locate: Callable[[str], Location]) -> I
     ``locate`` returns the position of a kind in provider.yaml.
     """
     for component in provider.components:
-        kinds = {each.kind for each in component.resources}
         for resource in component.resources:
             yield from _check_resource(provider, resource, locate(resource.kind))
             if resource.role is Role.CONTROL_PLANE:
-                has_template = f"{resource.kind}Template" in kinds
-                yield from _check_control_plane(resource, locate(resource.kind), has_template)
+                yield from _check_control_plane(resource, locate(resource.kind))
         for converted in list_converted_versions(component):
             missing = list(_list_missing_functions(converted))
             if missing:
@@ -96,9 +90,7 @@ def _check_resource(
         )
 
 
-def _check_control_plane(
-    resource: Resource, location: Location, has_template: bool
-) -> Iterator[Finding]:
+def _check_control_plane(resource: Resource, location: Location) -> Iterator[Finding]:
     absent = list_absent_fields(resource) if "machines" in resource.features else _REFERENCES
     references = [each for each in _REFERENCES if each in absent]
     if any(path in _REFERENCES for path, _ in list_field_paths(resource)):
@@ -114,7 +106,7 @@ def _check_control_plane(
             location,
             Severity.WARNING,
             f"Add it to {location.file} in a new API version{conversion}; until then the tests of"
-            " the control plane fail." + (_WITHOUT_TEMPLATE if has_template and there else ""),
+            " the control plane fail.",
         )
     yield from _check_version(resource, location)
 

@@ -21,12 +21,9 @@ _GROUPS = frozenset({"apiVersion", "apiGroup"})
 def describe_field_paths(source: SourceCrd, shapes: Shapes) -> Entry:
     """Return ``contractFields`` with ``paths``, for the storage version and for those unlike it.
 
-    Empty if no version of the CRD has a movable field of the contract elsewhere.  Versions that the
-    kind's template has are left out, because core writes these fields for ClusterClasses.
+    Empty if no version of the CRD has a movable field of the contract elsewhere.
     """
     names = {each.name for each in source.crd.versions}
-    if source.template is not None:
-        names -= {each.name for each in source.template.versions}
     found = {
         name: dict(_find_paths(source, name, shape.spec))
         for name, shape, _ in shapes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from capsmith.commands.load import load_text
 from capsmith.findings import Finding, Location
 from capsmith.importing.author_code import find_author_code
@@ -98,8 +100,8 @@ def test_a_control_plane_without_any_reference_is_not_told_to_convert_one() -> N
     )
 
 
-def test_a_reference_that_only_a_template_keeps_from_its_path_is_explained() -> None:
-    """Core writes the reference for ClusterClasses, so it cannot move in a kind with a template."""
+def test_a_reference_at_another_path_is_described_also_in_a_template() -> None:
+    """As in CK8sControlPlane of cluster-api-k8s: its template has the reference itself."""
     group = "controlplane.cluster.x-k8s.io"
     names = {key: {"type": "string"} for key in ("apiVersion", "apiGroup", "kind", "name")}
     spec = {
@@ -108,9 +110,15 @@ def test_a_reference_that_only_a_template_keeps_from_its_path_is_explained() -> 
         "infrastructureTemplate": {"type": "object", "properties": names},
     }
     plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
-    inner = {"type": "object", "properties": {"spec": {"type": "object", "properties": {}}}}
+    inner = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
     template = crd("AcmeControlPlaneTemplate", spec={"template": inner}, group=group)
-    assert _find(plane) == []
-    (found,) = _find(plane, template)
-    assert "it has spec.infrastructureTemplate instead" in found.message
-    assert "can write `template: false` and the path in `contractFields.paths`" in found.hint
+    assert _find(plane) == _find(plane, template) == []
+    found = imported(*provider(), plane, template)
+    paths = {"spec.machineTemplate.spec.infrastructureRef": "spec.infrastructureTemplate"}
+    entry = yaml.safe_load(found.text)["controlPlane"]["AcmeControlPlane"]
+    assert entry["contractFields"]["paths"] == paths
+    for made in (each for each in found.crds if each.role.startswith("ControlPlane")):
+        assert not [each for each in made.differences if "infrastructure" in each.field]
+    loaded = load_text(found.text, "provider.yaml")
+    assert loaded.provider is not None
+    assert loaded.provider.cluster_classes == loaded.provider.flavors == ()

@@ -28,7 +28,7 @@ def check_contract_paths(
 
     Ids: ``contract-path-unknown`` if no CRD may have the contract's field elsewhere,
     ``contract-path-taken`` if the new place or the old one has another field, and
-    ``contract-path-template`` if the kind has a template.
+    ``contract-path-template``, a warning if the kind has a template, which core cannot complete.
     """
     written = kind.spec.versions or {}
     own = {name: each for name, each in written.items() if each.contract_fields is not None}
@@ -112,9 +112,10 @@ class _Check(NamedTuple):
     def _check_template(self, reporter: PathReporter) -> None:
         names = {each.name for each in self.versions}
         if self.kind.has_template and names & {each.name for each in self.kind.template_versions}:
-            message = "a ClusterClass sets these fields at the contract's paths"
-            hint = "Write `template: false`, or list versions without `paths` in its `apiVersions`."
-            reporter.add_error_at_key(_TEMPLATE, message, hint, "paths")
+            message = "a ClusterClass with machineInfrastructure cannot use the template: core sets"
+            message += " the reference at the contract's path"
+            hint = "Keep the template if it has the reference, or write `template: false`."
+            reporter.add_warning_at_key(_TEMPLATE, message, hint, "paths")
 
     def _followed(self) -> list[str]:
         return [each.contract for each in self.versions if each.contract in self.contracts]
