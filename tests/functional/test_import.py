@@ -215,6 +215,10 @@ def test_templates_that_are_not_yaml_are_no_obstacle() -> None:
     source.mkdir()
     _components().rename(source / "crds.yaml")
     source.joinpath("cluster-template.yaml").write_text("kind: Namespace\nnames: [${NAMES\n")
+    chart = source / "chart" / "templates"
+    chart.mkdir(parents=True)
+    chart.with_name("Chart.yaml").write_text("name: acme\n")
+    chart.joinpath("crds.yaml").write_text("kind: CustomResourceDefinition\n{{- .Values.x }}\n")
     result = run("import", "source", *_REPOSITORY)
     assert result.exit_code == 0, result.output
     source.joinpath("broken.yaml").write_text("kind: CustomResourceDefinition\nnames: [\n")

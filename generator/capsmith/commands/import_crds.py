@@ -22,7 +22,13 @@ from capsmith.progress import track
 from capsmith.report import Report
 from capsmith.workspace.files import create_file
 from capsmith.workspace.hold import convert_disk_errors
-from capsmith.workspace.reading import Limit, find_test_files, find_yaml_files, read_document
+from capsmith.workspace.reading import (
+    Limit,
+    find_chart_templates,
+    find_test_files,
+    find_yaml_files,
+    read_document,
+)
 
 _CRD = "CustomResourceDefinition"
 _LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")
@@ -175,6 +181,7 @@ def _read(
     findings: list[Finding] = []
     files, notes = _files(paths)
     findings += notes
+    templates = set(find_chart_templates(files, files))
     for file in track("reading file", files):
         text = read_document(file, limit=4 * MAX_CHARACTERS)
         if not _is_needed(file, text):
@@ -182,8 +189,9 @@ def _read(
         # Variables are kept: text that clusterctl would replace is data here.
         read, problems = read_substituted(text, str(file), text)
         manifests += read
-        # Only the name of a Namespace is read, which may be in a template of another language.
-        findings += problems if _has_definitions(file, text) else ()
+        # Of other files only the name of a Namespace is read; they may be templates, too.
+        if _has_definitions(file, text) and file not in templates:
+            findings += problems
     crds = [each for each in build(manifests) if each.kind == _CRD]
     malformed = find_malformed(crds)
     if malformed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,7 +46,13 @@ from capsmith.manifests.parse import Manifest
 from capsmith.workspace.files import replace_file
 from capsmith.workspace.hold import convert_disk_errors
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
-from capsmith.workspace.reading import Limit, find_test_files, find_yaml_files, read_document
+from capsmith.workspace.reading import (
+    Limit,
+    find_chart_templates,
+    find_test_files,
+    find_yaml_files,
+    read_document,
+)
 
 MAX_BYTES = 16 * 1024 * 1024
 LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")
@@ -257,14 +263,11 @@ def _in_folder(folder: Path) -> _Folder:
         kept = [path for path in kept if path not in examples]
         folders = ", ".join(sorted(set(examples.values())))
         notes.append(_note(folder, len(examples), f"folders called {folders}"))
-    charts = {path.parent for path in found if path.name == "Chart.yaml"}
-    templates = [path for path in kept if not charts.isdisjoint(_above_templates(path))]
-    if 0 < len(templates) < len(kept):
+    templates = find_chart_templates(found, kept)
+    if templates:
         notes.append(_note(folder, len(templates), "folders called templates of Helm charts"))
         dropped = set(templates)
         kept = [path for path in kept if path not in dropped]
-    else:
-        templates = []
     return _choose_files(folder, _Folder(kept, notes, templates))
 
 
@@ -337,11 +340,6 @@ def _find_example_releases(folder: Path, files: Sequence[Path]) -> dict[Path, st
     if any(each.name in KUSTOMIZATION_FILES or is_components_file(str(each)) for each in others):
         return found
     return {}
-
-
-def _above_templates(path: Path) -> Iterator[Path]:
-    """Yield the parents of the folders called ``templates`` that contain a file."""
-    return (each.parent for each in path.parents if each.name == "templates")
 
 
 def _note(folder: Path, count: int, places: str) -> str:

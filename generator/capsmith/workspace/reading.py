@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from itertools import islice
 from pathlib import Path
@@ -149,6 +149,20 @@ def find_test_files(folder: Path, files: Sequence[Path]) -> dict[Path, frozenset
     names = {path: _TESTS.intersection(path.relative_to(folder).parts[:-1]) for path in files}
     found = {path: found for path, found in names.items() if found}
     return found if len(found) < len(names) else {}
+
+
+def find_chart_templates(found: Iterable[Path], kept: Sequence[Path]) -> list[Path]:
+    """Return the files in ``kept`` that are templates of Helm charts in ``found``: no plain YAML.
+
+    Empty if all files are such templates.
+    """
+    charts = {path.parent for path in found if path.name == "Chart.yaml"}
+    templates = [
+        path
+        for path in kept
+        if any(each.name == "templates" and each.parent in charts for each in path.parents)
+    ]
+    return templates if len(templates) < len(kept) else []
 
 
 def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
