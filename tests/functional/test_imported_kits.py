@@ -26,6 +26,7 @@ def _list(**properties: Any) -> dict[str, Any]:
 _CONDITIONS = _list(
     **dict.fromkeys(("type", "status", "reason", "message"), _TEXT), lastTransitionTime=_TIME
 )
+_WITHOUT_MESSAGES = _list(**dict.fromkeys(("type", "status", "reason"), _TEXT))
 _NAMES = {"matchingClusters": _list(name=_TEXT, kind=_TEXT)}
 """The names of clusters, and nothing else about them."""
 
@@ -136,13 +137,15 @@ def _managed_with_machines() -> list[dict[str, Any]]:
         (_addon(conditions=_CONDITIONS, **_NAMES), "TestAddons or TestAddonFaults"),
         (_addon(conditions=_CONDITIONS), "TestAddons or TestAddonFaults"),
         (_addon(), "TestAddons or TestAddonFaults"),
+        (_addon(conditions=_WITHOUT_MESSAGES), "TestAddons"),
         (_pool(), "TestMachinePoolUpgrade"),
         (_address_pool(), "TestAddressPools or TestAddressFaults"),
         (_managed(), "TestManagedControlPlane"),
         (_control_plane(), "created_and_deleted or only_machine_is_not_replaced"),
     ],
     ids=[
-        *("addon", "addon-conditions", "addon-without-status", "pool", "address-pool"),
+        *("addon", "addon-conditions", "addon-without-status"),
+        *("addon-without-messages", "pool", "address-pool"),
         *("managed", "control-plane"),
     ],
 )

@@ -214,13 +214,14 @@ class AddonEnvironment(TestEnvironment):
     def _reasons(self, addon: JSON) -> dict[str, str]:
         """Return why the add-on is not ready on clusters, by cluster, without the fields for it."""
         names = recorded_clusters(addon, self.kind.resource.group)
-        if not self.has_conditions(addon):
-            return {name: REASON_PENDING for name in names if not self.on(name)}
         listed = (addon.get("status") or {}).get("conditions", [])
-        message = next((each["message"] for each in listed if each["type"] == "Ready"), None)
-        if message is None:
+        ready = next((each for each in listed if each["type"] == "Ready"), None)
+        # Conditions of a CRD that exists may have no messages.
+        if not self.has_conditions(addon) or (ready is not None and "message" not in ready):
+            return {name: REASON_PENDING for name in names if not self.on(name)}
+        if ready is None:
             return dict.fromkeys(names, REASON_PENDING)
-        return dict(_NOT_READY.findall(message))
+        return dict(_NOT_READY.findall(ready["message"]))
 
     def on(self, cluster: str) -> list[str]:
         """Return the names that the test double reports for a cluster, in order."""
