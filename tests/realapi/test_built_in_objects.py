@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-
 from tests.mutation.seeds import Public, Seeded, load_public, seed_all
 
 RULE = "CC-81"
@@ -29,7 +28,9 @@ def _find_changed(seeded: Seeded) -> list[dict[str, Any]]:
         document
         for file, documents in seeded.files.items()
         for number, document in enumerate(documents)
-        if _is_served(document) and document is not seeded.original[file][number]
+        if isinstance(document, dict)
+        and _is_served(document)
+        and document is not seeded.original[file][number]
     ]
 
 

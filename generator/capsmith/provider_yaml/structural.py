@@ -171,8 +171,10 @@ def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
         reporter.add_error("schema-bounds", message, "Remove it.", "multipleOf")
     for key in NUMERIC_LIMITS:
         if key in schema and (misfit := explain_misfit(schema[key], schema)):
-            message = f"{key} {schema[key]} is {misfit}, so that no value is valid"
-            reporter.add_error("schema-bounds", message, "Write a number of the field's type.", key)
+            # The API server accepts the CRD, and a CRD that exists may have such a limit.
+            message = f"{key} {schema[key]} is {misfit}: the API server refuses each value"
+            hint = "Write a number of the field's type."
+            reporter.add_warning("schema-bounds", message, hint, key)
     for key, explain in _EMPTY.items():
         if key in schema and (why := explain(schema)):
             reporter.add_error("schema-bounds", why, "Widen the limits.", key)

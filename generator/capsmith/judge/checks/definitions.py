@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from capsmith.judge.checks.apiextensions.defaults import find_default_faults
 from capsmith.judge.checks.apiextensions.definition import Values, find_definition_faults, is_base64
+from capsmith.judge.checks.apiextensions.limits import find_limit_faults
 from capsmith.judge.checks.apiextensions.model import Fault
 from capsmith.judge.checks.apiextensions.structural import Keywords, find_structural_faults
 from capsmith.judge.checks.registry import Context, Violation, check
@@ -44,6 +45,17 @@ def check_crd_definition(context: Context, params: Values) -> Iterator[Violation
     for manifest in _manifests(context):
         for fault in _undecodable(manifest) or find_definition_faults(manifest.document, params):
             yield Violation(manifest, f"{manifest}: {fault.message}", path=fault.path)
+
+
+@check("crd-limits", is_shared=True)
+def check_crd_limits(context: Context) -> Iterator[Violation]:
+    """CRD-27: Each numeric limit is a number of its field's type and format."""
+    for manifest, number in _list_versions(context):
+        version = manifest.listing("spec", "versions")[number]
+        if mapping_of(version).get("served") is True:
+            schema = mapping_of(version, "schema", "openAPIV3Schema")
+            for fault in find_limit_faults(schema):
+                yield _violation(manifest, number, fault)
 
 
 def _manifests(context: Context) -> Iterator[Manifest]:
