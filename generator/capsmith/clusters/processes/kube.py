@@ -33,7 +33,7 @@ _REQUEST_SECONDS = 60.0
 
 
 class ApiError(Exception):
-    """Raised for a response whose status is 400 or higher."""
+    """Raised for a response whose status is 400 or higher, or that cannot be read."""
 
     def __init__(self, method: str, path: str, status: int, body: str) -> None:
         super().__init__(f"{method} {path}: {status}: {extract_message(body)}")
@@ -262,7 +262,7 @@ class KubeClient:
             kind = StaleError if status in (404, 409) else ApiError
             raise kind(method, target, status, text)
         try:
-            return cast(JSON, json.loads(text))
+            return _decode(method, target, text)
         except ValueError:
             return {"text": text}
 
@@ -286,7 +286,7 @@ class KubeClient:
             if response.status >= 400:
                 raise ApiError("GET", path, response.status, response.read().decode())
             while line := response.readline():
-                yield cast(JSON, json.loads(line))
+                yield _decode("GET", path, line)
         finally:
             self._watches.discard(connection)
             connection.close()
@@ -383,11 +383,24 @@ def build_api_root(api_version: str) -> str:
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
+def _decode(method: str, path: str, content: str | bytes) -> JSON:
+    """Return decoded JSON.
+
+    Raises ValueError for other content, and ApiError if any user's object in it is nested too
+    deeply, which the API server allows up to 10,000 levels.
+    """
+    try:
+        return cast(JSON, json.loads(content))
+    except RecursionError as error:
+        message = "an object in the response is nested too deeply to be read"
+        raise ApiError(method, path, http.HTTPStatus.OK, message) from error
+
+
 def extract_message(body: str) -> str:
     """Return the message if the response is a Status, else the whole body."""
     try:
         parsed = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body
     return str(parsed.get("message", body)) if isinstance(parsed, dict) else body
 

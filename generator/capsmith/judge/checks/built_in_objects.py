@@ -134,7 +134,9 @@ def _metadata(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
     for key, value in manifest.mapping("metadata", "labels").items():
         text = value if isinstance(value, str) else ""
         if not has_variable(text) and not _LABEL.fullmatch(text):
-            yield Mismatch(("metadata", "labels", key), f"is {text!r}, which is not a valid value of a label")
+            yield Mismatch(
+                ("metadata", "labels", key), f"is {text!r}, which is not a valid value of a label"
+            )
     name = manifest.mapping("metadata").get("name")
     is_form = _PATH_NAME.fullmatch if manifest.api_group == _RBAC else is_subdomain
     if isinstance(name, str) and not has_variable(name) and name and not is_form(name):

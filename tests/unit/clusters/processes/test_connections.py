@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from capsmith.clusters.processes.kube import Credentials, KubeClient
+from capsmith.clusters.processes.kube import ApiError, Credentials, KubeClient
 from capsmith.clusters.processes.pki import Pki
 
 
@@ -19,10 +19,11 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
+        body = b'{"a":' * 9_000 + b"{}" + b"}" * 9_000 if self.path == "/deep" else b"{}"
         self.send_response(200)
-        self.send_header("Content-Length", "2")
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(b"{}")
+        self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -77,3 +78,12 @@ def test_a_thread_uses_its_connection_again(client: _PlainClient) -> None:
     client.close()
     client.request("GET", "/")
     assert len(client.opened) == 2
+
+
+def test_an_object_that_is_nested_too_deeply_is_an_error_of_the_server(
+    client: _PlainClient,
+) -> None:
+    """Any user may write such an object, for example into its managed fields."""
+    with pytest.raises(ApiError, match="nested too deeply"):
+        client.request("GET", "/deep")
+    assert client.request("GET", "/") == {}
