@@ -199,6 +199,13 @@ def test_pools_need_no_version_of_the_control_plane(tmp_path: Path) -> None:
     assert found == {"pools": {"breaks-when"}, "both": {"breaks"}, "neither": {"breaks"}}
 
 
+def test_workers_of_a_managed_control_plane_may_be_other_than_machines(tmp_path: Path) -> None:
+    """Node pools of the service, for example; only Machines are deleted without their Nodes."""
+    plane = crd("AcmeControlPlane", labels={V1BETA2: "v1"}, spec={"version": {"type": "string"}})
+    write(tmp_path, plane, crd("AcmeMachine", labels={V1BETA2: "v1"}))
+    assert set(classes(tmp_path, "CP-25").values()) == {"breaks-when"}
+
+
 def test_objects_are_judged_by_the_crds_of_their_own_release(tmp_path: Path) -> None:
     """Several releases of a provider may be judged at once."""
     for name, field in (("one", "size"), ("two", "flavor")):

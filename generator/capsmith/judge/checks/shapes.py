@@ -176,6 +176,8 @@ class External:
     """Role of machine pools."""
     pool_machines: str
     """Path to a field that a pool's kind declares if the pool's machines are Machines."""
+    workers_matter: str
+    """Condition under which a missing field has the rule's effect: the workers may be others."""
 
 
 @check("control-plane-external", External)
@@ -197,6 +199,7 @@ def check_control_plane_external(context: Context, params: External) -> Iterator
                 crd.manifest,
                 f"{crd.kind} {version.name}: {message}",
                 path=crd.schema_path(version.name, params.path),
+                when=params.workers_matter,
             )
 
 
