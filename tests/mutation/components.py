@@ -180,3 +180,25 @@ def _crd(name: str) -> Document:
 def first_of(manifests: tuple[Manifest, ...]) -> list[Manifest]:
     """Return the first object of each file."""
     return list({manifest.file: manifest for manifest in reversed(manifests)}.values())
+
+
+_REFUSED: tuple[tuple[str, tuple[str | int, ...], Any], ...] = (
+    ("Deployment", ("spec", "replicas"), "1"),
+    ("Deployment", ("spec", "selector"), None),
+    ("Deployment", ("metadata", "labels", "team"), "a b"),
+    ("Service", ("spec", "ports"), [{"port": 443}, {"port": 8443}]),
+    ("ServiceAccount", ("metadata", "name"), "Manager"),
+    ("ClusterRole", ("rules", 0, "verbs"), None),
+    ("ClusterRoleBinding", ("subjects", 0, "namespace"), None),
+    ("ValidatingWebhookConfiguration", ("webhooks", 0, "sideEffects"), None),
+    ("Certificate", ("spec", "secretName"), None),
+)
+"""Values that the API server or cert-manager refuses, by kind and path; None for no value."""
+
+
+@operator("components-fit")
+def components_fit(site: Site) -> Iterator[Mutant]:
+    for kind, path, value in _REFUSED:
+        for manifest in first_of(site.bundle.of(kind)):
+            edit = drop(path) if value is None else put(path, value)
+            yield edited(manifest, f"{'.'.join(map(str, path))} is {value}", edit)

@@ -31,6 +31,12 @@ _DEFAULTS: dict[str, Any] = {
     "listed": {"type": "array", "items": {"type": "string"}, "default": [1]},
 }
 """Fields whose defaults are invalid."""
+_LIMITS: dict[str, Any] = {
+    "narrow": {"type": "integer", "format": "int32", "maximum": 4294967295},
+    "fraction": {"type": "integer", "minimum": 0.5},
+    "multiple": {"type": "number", "format": "float", "multipleOf": 1e300},
+}
+"""Fields with limits of another type."""
 
 
 @operator("crd-structural")
@@ -41,6 +47,11 @@ def structural(site: Site) -> Iterator[Mutant]:
 @operator("crd-defaults")
 def defaults(site: Site) -> Iterator[Mutant]:
     yield from _with_fields(site, _DEFAULTS)
+
+
+@operator("crd-limits")
+def limits(site: Site) -> Iterator[Mutant]:
+    yield from _with_fields(site, _LIMITS)
 
 
 def _with_fields(site: Site, fields: dict[str, Any]) -> Iterator[Mutant]:

@@ -211,3 +211,35 @@ def _empty(manifest: Manifest) -> Iterator[Mutant]:
     if manifest.kind.endswith("Template"):
         place = ("spec", "template", "spec", "undeclared")
         yield edited(manifest, "an unknown field below", put(place, True))
+
+
+@operator("template-references")
+def template_references(site: Site) -> Iterator[Mutant]:
+    for manifest in _list_classes(site):
+        for part in ("infrastructure", "controlPlane"):
+            for field in ("templateRef", "ref"):
+                if field in manifest.mapping("spec", part):
+                    path = ("spec", part, field, "name")
+                    yield edited(manifest, f"another {part}", put(path, "other"))
+
+
+@operator("topology-fits")
+def topology_fits(site: Site) -> Iterator[Mutant]:
+    names = {manifest.name for manifest in _list_classes(site)}
+    for manifest in site.bundle.files(_TEMPLATE):
+        topology = manifest.mapping("spec", "topology")
+        used = mapping_of(topology, "classRef").get("name") or topology.get("class")
+        if used not in names:
+            continue
+        unknown = [{"name": "undefinedVariable", "value": 1}]
+        yield edited(manifest, "a variable", put(("spec", "topology", "variables"), unknown))
+        workers = [{"class": "undefined", "name": "w"}]
+        path = ("spec", "topology", "workers", "machineDeployments")
+        yield edited(manifest, "a class of workers", put(path, workers))
+
+
+def _list_classes(site: Site) -> Iterator[Manifest]:
+    for artefact in (_TEMPLATE, _CLASS):
+        for manifest in site.bundle.files(artefact):
+            if manifest.kind == "ClusterClass":
+                yield manifest
