@@ -393,7 +393,8 @@ def _to_native(value: int | float, schema: Schema) -> dict[str, int | float | No
 
 
 def _to_int64(number: int | float) -> int:
-    fits = math.isfinite(number) and -(2**63) <= number < 2**63
+    # Comparisons work for infinite floats, and for integers that are larger than any float.
+    fits = -(2**63) <= number < 2**63
     return int(number) if fits else -(2**63)
 
 
