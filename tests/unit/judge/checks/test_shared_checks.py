@@ -30,7 +30,8 @@ spec:
       openAPIV3Schema:
         type: object
         x-kubernetes-validations: [{rule: "self.spec.size >"}]
-        properties: {spec: {type: object, properties: {size: {type: integer, minimum: 0.5, default: x}}}}
+        properties:
+          spec: {type: object, properties: {size: {type: integer, minimum: 0.5, default: x}}}
   - name: v1alpha1
     served: true
     storage: false
