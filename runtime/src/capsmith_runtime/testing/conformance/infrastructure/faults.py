@@ -129,9 +129,9 @@ class TestInfrastructureFaults(InfrastructureConformance):
         servers = env.infrastructure.servers()
         # A host of an inventory has an id before it runs.
         is_claimed = isinstance(env.infrastructure, NeedsObjects)
-        assert len(servers) == 1 or (is_claimed and not servers), (
-            "the machine was not created before its provider id is written"
-        )
+        assert len(servers) == 1 or (
+            is_claimed and not servers
+        ), "the machine was not created before its provider id is written"
 
         env.api.fault = None
         env.start()
