@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capsmith.judge.checks.apiextensions.definition import find_client_faults
-from capsmith.judge.checks.apiextensions.model import is_subdomain
+from capsmith.judge.checks.apiextensions.model import is_label_value, is_subdomain
 from capsmith.judge.checks.objects import Mismatch, find_metadata_mismatches, find_value_mismatches
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
@@ -26,7 +26,6 @@ _SERVED = frozenset({"v1", "v1beta1"})
 """Versions of AdmissionReview that API servers send."""
 _PATH_NAME = re.compile(r"(?!\.{1,2}$)[^/%]+")
 """Names of objects of RBAC."""
-_LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def _metadata(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
         return
     for key, value in manifest.mapping("metadata", "labels").items():
         text = value if isinstance(value, str) else ""
-        if not has_variable(text) and not _LABEL.fullmatch(text):
+        if not has_variable(text) and not is_label_value(text):
             yield Mismatch(
                 ("metadata", "labels", key), f"is {text!r}, which is not a valid value of a label"
             )

@@ -31,25 +31,26 @@ class BaseResourceEnvironment(TestEnvironment):
 
         The names may have any format. There are none if nothing is created for a resource.
         """
-        double = self.infrastructure
-        assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
-        try:
-            return double.resources()
-        except NotImplementedError:
-            return []
+        return self._find_created() or []
 
     def check_created(self, others: Sequence[str] = ()) -> None:
         """Fail the test unless one resource exists in the infrastructure besides ``others``.
 
         The test goes on if the provider creates nothing for a resource.
         """
+        names = self._find_created()
+        if names is not None:
+            message = f"resources() of the test double returned {names}"
+            assert len(names) == len(others) + 1, message
+
+    def _find_created(self) -> list[str] | None:
+        """Return the names in the infrastructure; None if nothing is created for a resource."""
         double = self.infrastructure
         assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
         try:
-            names = double.resources()
+            return double.resources()
         except NotImplementedError:
-            return
-        assert len(names) == len(others) + 1, f"resources() of the test double returned {names}"
+            return None
 
     def add(self, *owners: JSON, cluster: str = "", annotations: JSON | None = None) -> None:
         """Add the resource with these owners, and with a label for ``cluster`` if it is set."""
