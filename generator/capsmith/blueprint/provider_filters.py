@@ -18,12 +18,7 @@ from typing import Any
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
-from capsmith.output.clusterctl import (
-    build_package_url,
-    identify_hosting,
-    list_template_variables,
-    release_url,
-)
+from capsmith.output.clusterctl import build_package_url, identify_hosting, release_url
 from capsmith.output.crd import build_contract_labels, build_crd, list_field_paths
 from capsmith.output.field_copies import list_function_copies
 from capsmith.output.identities import (
@@ -58,6 +53,7 @@ from capsmith.output.rbac import (
 from capsmith.output.reference import find_missing_fields, list_field_rows, list_version_rows
 from capsmith.output.relations import draw_relations, list_relations
 from capsmith.output.slices import list_standalone_resources
+from capsmith.output.template_variables import list_template_variables
 from capsmith.output.topology import build_topology, name_credentials, sample_spec
 from capsmith.output.webhooks import (
     compare_shapes,
@@ -211,16 +207,17 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     # output/monitoring.py: alerts and the dashboard
     "alert_rules": build_alert_rules,
     "dashboard_text": format_dashboard,
-    # output/clusterctl.py: releases, and variables of cluster templates
+    # output/clusterctl.py: releases
     "hosting": identify_hosting,
     "package_url": build_package_url,
     "release_url": release_url,
-    "template_variables": list_template_variables,
     # output/topology.py, output/slices.py: samples, cluster templates and ClusterClasses
     "credentials_name": name_credentials,
     "sample_spec": sample_spec,
     "standalone_resources": list_standalone_resources,
     "topology": build_topology,
+    # output/template_variables.py: variables of cluster templates
+    "template_variables": list_template_variables,
     # output/machine_reference.py: references to the infrastructure of Machines
     "has_usual_reference": has_usual_reference,
     "machine_reference": place_machine_reference,

@@ -1,26 +1,18 @@
-"""Data for clusterctl users: release URLs, and the variables in cluster templates."""
+"""Data for clusterctl users: release URLs, and variables for fields in cluster templates."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from capsmith.output.example import build_field_example
 from capsmith.provider.fields import Field
-from capsmith.provider.model import Component, Provider, Resource, Role
+from capsmith.provider.model import Component, Provider, Resource
 from capsmith.safetext import RepositoryUrl, SafeText
 
 _PLAIN_DEFAULT = re.compile(r"[A-Za-z0-9._/:+-]+")
-_IN_TEMPLATES = (
-    Role.INFRA_CLUSTER,
-    Role.INFRA_MACHINE,
-    Role.INFRA_MACHINE_POOL,
-    Role.CONTROL_PLANE,
-    Role.BOOTSTRAP_CONFIG,
-)
 
 
 class Hosting(StrEnum):
@@ -90,12 +82,3 @@ def build_template_variable(field: Field, resource: Resource) -> TemplateVariabl
         return None
     name = SafeText(f"{resource.module.upper()}_{field.attribute.upper()}")
     return TemplateVariable(name, SafeText(value), resource, field)
-
-
-def list_template_variables(provider: Provider) -> Iterator[TemplateVariable]:
-    """Yield the variables that users of the cluster templates set, ordered by kind."""
-    for resource in provider.resources:
-        for field in resource.spec_fields if resource.role in _IN_TEMPLATES else ():
-            variable = build_template_variable(field, resource) if field.required else None
-            if variable is not None:
-                yield variable

@@ -1,4 +1,4 @@
-"""Where clusterctl finds releases, and what the README says about them and about templates."""
+"""Where clusterctl finds releases, and what the README says about them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from capsmith.commands.load import load_text
-from capsmith.output.clusterctl import build_package_url, list_template_variables, release_url
+from capsmith.output.clusterctl import build_package_url, release_url
 from tests.unit.provider.described import BASE, provider
 
 _FILE = "infrastructure-components.yaml"
@@ -46,18 +46,3 @@ def test_a_host_without_downloads_is_a_warning(host: str, ids: list[str]) -> Non
     loaded = load_text(json.dumps({**BASE, "repository": repository}), "provider.yaml")
     assert [finding.id for finding in loaded.findings] == ids
     assert loaded.provider is not None
-
-
-def test_variables_are_described_by_their_fields() -> None:
-    size = {"type": "string", "required": True, "description": "The size of the machine."}
-    count = {"type": "integer", "required": True}
-    region = {"type": "string", "required": True}
-    kinds = {
-        "AcmeCluster": {"implements": "InfraCluster", "spec": {"region": region}},
-        "AcmeMachine": {"implements": "InfraMachine", "spec": {"size": size, "count": count}},
-    }
-    described = provider(infrastructure=kinds)
-    assert [(each.name, each.description) for each in list_template_variables(described)] == [
-        ("ACME_CLUSTER_REGION", "region of AcmeCluster"),
-        ("ACME_MACHINE_SIZE", "The size of the machine."),
-    ]
