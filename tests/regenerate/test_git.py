@@ -371,3 +371,34 @@ def test_records_that_a_sparse_checkout_hides_are_named(committed: Provider) -> 
     git(committed.folder, "sparse-checkout", "set", "config", "src", "tests", "vendor")
     said = committed.update()
     assert (said.code, said.ids) == (1, {"update-sparse"})
+
+
+def test_doctor_names_the_patterns_that_hide_generated_files(committed: Provider) -> None:
+    commit(committed.folder)
+    assert "files-ignored" not in run("doctor", str(committed.folder), "--format", "json").ids
+    # Tracked files are in each clone, whatever the patterns say.
+    (committed.folder / ".gitignore").write_text("*.md\n\nvendor/\n/config/crd\n!/README.md\n")
+    assert "files-ignored" not in run("doctor", str(committed.folder), "--format", "json").ids
+
+    git(committed.folder, "rm", "-r", "--quiet", "--cached", ".")
+    said = run("doctor", str(committed.folder), "--format", "json")
+
+    found = [each for each in said.report["findings"] if each["id"] == "files-ignored"]
+    assert [(each["severity"], each["line"], Path(each["file"]).name) for each in found] == [
+        ("warning", 1, ".gitignore"),
+        ("warning", 3, ".gitignore"),
+        ("warning", 4, ".gitignore"),
+    ]
+    assert "CONTRIBUTING.md" in found[0]["message"]
+    assert "README.md" not in found[0]["message"]
+    assert "the vendored runtime" in found[1]["message"]
+    assert said.code == 0
+
+
+def test_doctor_knows_patterns_outside_of_the_folder(committed: Provider) -> None:
+    (committed.folder / ".git/info/exclude").write_text("/Makefile\n")
+    git(committed.folder, "rm", "--quiet", "--cached", "Makefile")
+    (found,) = run("doctor", str(committed.folder), "--format", "json").report["findings"]
+    assert (found["id"], found["line"]) == ("files-ignored", 1)
+    assert found["file"].endswith(".git/info/exclude")
+    assert "Makefile" in found["message"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,12 @@ from capsmith.report import Outcome, Report
 from capsmith.report_pages.findings import make_sections
 from capsmith.report_pages.model import Fact, ReportPage
 from capsmith.tree import Owner
+from capsmith.workspace.git import list_ignored
 from capsmith.workspace.repository import Repository
 
 Data = dict[str, Any]
 _AT_REST = {Outcome.UNCHANGED, Outcome.KEPT}
+_MOST_NAMED = 8
 
 
 def examine(folder: Path) -> tuple[Report, Data]:
@@ -51,7 +53,7 @@ def examine(folder: Path) -> tuple[Report, Data]:
         "upgrade": _upgrade(loaded),
     }
     ends = _ends(loaded, str(folder / SPEC_NAME))
-    found = (*ends, *_fork(lock, folder), *preview_report.findings)
+    found = (*ends, *_fork(lock, folder), *_ignored(lock, folder), *preview_report.findings)
     return Report().with_findings(found), facts
 
 
@@ -170,6 +172,30 @@ def _fork(lock: Lock, folder: Path) -> Iterator[Finding]:
         Severity.WARNING,
         hint=f"Merge the changes into it, or run capsmith update --not-mine {FOLDER} --force.",
     )
+
+
+def _ignored(lock: Lock, folder: Path) -> Iterator[Finding]:
+    """Report each pattern that keeps git from adding generated files."""
+    try:
+        ignored = list_ignored(folder, lock.files)
+    except Refused:  # git cannot tell, for example below a symbolic link
+        return
+    patterns = defaultdict[tuple[str, int, str], list[str]](list)
+    for each in ignored:
+        patterns[each.source, each.line, each.pattern].append(each.path)
+    for (source, line, pattern), paths in sorted(patterns.items()):
+        named = [path for path in paths if not is_vendored(path)][:_MOST_NAMED]
+        if any(map(is_vendored, paths)):
+            named.insert(0, "the vendored runtime")
+        files = "1 generated file" if len(paths) == 1 else f"{len(paths)} generated files"
+        yield Finding(
+            "files-ignored",
+            f"because of the pattern {pattern!r}, git ignores {files}, which a clone lacks: "
+            f"{', '.join(named)}",
+            Location(str(folder / source), line, 1),
+            Severity.WARNING,
+            hint="Remove the pattern or add exceptions, and commit the files.",
+        )
 
 
 def _files(lock: Lock) -> Data:

@@ -1,12 +1,15 @@
-"""Ask git for uncommitted changes, and for what is not checked out.  git is optional."""
+"""Ask git for uncommitted, hidden and ignored files.  git is optional."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from capsmith.errors import Refused
 
+_NONE_IGNORED = 1
 _NO_REPOSITORY = 128
 _TIMEOUT = 120.0
 """Timeout of a git command, in seconds."""
@@ -41,6 +44,35 @@ def list_hidden(folder: Path) -> frozenset[str]:
     return frozenset(os.fsdecode(each[2:]) for each in entries if each.startswith(b"S "))
 
 
+class IgnoredFile(NamedTuple):
+    """A file that git neither tracks nor will add, and the pattern that is the reason."""
+
+    path: str
+    source: str
+    """Path of the file with the pattern, relative to the folder that was asked about if inside."""
+    line: int
+    """Line of the pattern, from 1."""
+    pattern: str
+
+
+def list_ignored(folder: Path, paths: Iterable[str]) -> tuple[IgnoredFile, ...]:
+    """Return those of ``paths``, which are relative to ``folder``, that git ignores.
+
+    Tracked files are not ignored, whatever the patterns say.  Empty if git is missing or ``folder``
+    is not in a work tree.  Raises the same error as :func:`list_uncommitted`.
+    """
+    named = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    listing = _git(folder, "check-ignore", "--verbose", "-z", "--stdin", stdin=named) or b""
+    fields = [os.fsdecode(each) for each in listing.split(b"\0")[:-1]]
+    # Source, line, pattern and path of each; a pattern with `!` is the reason not to ignore it.
+    found = zip(fields[::4], fields[1::4], fields[2::4], fields[3::4], strict=True)
+    return tuple(
+        IgnoredFile(path, source, int(line), pattern)
+        for source, line, pattern, path in found
+        if not pattern.startswith("!")
+    )
+
+
 def locate_in_work_tree(folder: Path) -> tuple[str, str]:
     """Return the root of the work tree that contains ``folder``, and the path of ``folder`` in it.
 
@@ -52,7 +84,7 @@ def locate_in_work_tree(folder: Path) -> tuple[str, str]:
     return os.fsdecode(root.removesuffix(b"\n")), os.fsdecode(prefix.removesuffix(b"\n"))
 
 
-def _git(folder: Path, *arguments: str) -> bytes | None:
+def _git(folder: Path, *arguments: str, stdin: bytes = b"") -> bytes | None:
     """Return the output of a git command, or None if git or a work tree is missing."""
     # Imported only to run git, because a first run does not need it.
     import subprocess
@@ -67,13 +99,18 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
     command = ["git", "-c", "core.fsmonitor=false", *arguments]
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, timeout=_TIMEOUT
+            command,
+            cwd=folder,
+            env=environment,
+            input=stdin,
+            capture_output=True,
+            timeout=_TIMEOUT,
         )
     except FileNotFoundError:
         return None
     except (OSError, subprocess.SubprocessError) as error:
         raise _silent(folder, str(error)) from error
-    if done.returncode == 0:
+    if done.returncode == 0 or (arguments[0], done.returncode) == ("check-ignore", _NONE_IGNORED):
         return done.stdout
     message = done.stderr.decode(errors="replace").strip()
     if done.returncode == _NO_REPOSITORY and "not a git repository" in message:
