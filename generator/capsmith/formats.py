@@ -1,9 +1,13 @@
-"""Format findings for code hosts and CI systems. Pure functions that return strings or data."""
+"""Format findings for code hosts and CI systems. Pure functions that return strings or data.
+
+No document contains an unprintable character, which could reorder or hide the text around it.  JSON
+keeps the value: it escapes the character.  Texts in SARIF and JUnit are there to be read, so these
+show the escape sequence, as a terminal does.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -11,11 +15,9 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from capsmith.findings import Finding, Severity
+from capsmith.printable import escape_json, make_lines_printable
 
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-
-
-_NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_sarif(findings: Sequence[Finding], version: str) -> str:
@@ -42,8 +44,8 @@ def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
 
 
 def format_json(data: Any) -> str:
-    """Return data as indented JSON, as in all reports. Non-ASCII characters are not escaped."""
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    """Return data as indented JSON, as in all reports. Unprintable characters are escaped."""
+    return escape_json(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def _sarif_rule(finding: Finding) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
     return {
         "ruleId": finding.id,
         "level": _SARIF_LEVELS[finding.severity],
-        "message": {"text": text},
+        "message": {"text": make_lines_printable(text)},
         "locations": [{"physicalLocation": place}] if where.file else [],
     }
 
@@ -114,7 +116,7 @@ def format_junit_cases(name: str, cases: Sequence[JUnitCase], *, can_skip: bool 
     if can_skip:
         totals["skipped"] = count["skipped"]
     numbers = {key: str(value) for key, value in totals.items()}
-    suite = ElementTree.Element("testsuite", {"name": clean_xml(name), **numbers})
+    suite = ElementTree.Element("testsuite", {"name": make_lines_printable(name), **numbers})
     for case in cases:
         _add_case(suite, case)
     ElementTree.indent(suite)
@@ -122,19 +124,16 @@ def format_junit_cases(name: str, cases: Sequence[JUnitCase], *, can_skip: bool 
 
 
 def _add_case(suite: ElementTree.Element, case: JUnitCase) -> None:
-    names = {"classname": case.classname, "name": clean_xml(case.name)}
+    names = {"classname": case.classname, "name": make_lines_printable(case.name)}
     if case.seconds is not None:
         names["time"] = f"{case.seconds:.2f}"
     element = ElementTree.SubElement(suite, "testcase", names)
-    message = clean_xml(case.message)
+    message = make_lines_printable(case.message)
     if case.outcome == "failed":
-        ElementTree.SubElement(element, "failure", message=message).text = clean_xml(case.text)
+        ElementTree.SubElement(element, "failure", message=message).text = make_lines_printable(
+            case.text
+        )
     elif case.outcome == "noted":
-        ElementTree.SubElement(element, "system-out").text = clean_xml(case.text)
+        ElementTree.SubElement(element, "system-out").text = make_lines_printable(case.text)
     elif case.outcome == "skipped":
         ElementTree.SubElement(element, "skipped", message=message)
-
-
-def clean_xml(text: str) -> str:
-    """Return ``text`` with each character that XML 1.0 does not allow replaced with ``?``."""
-    return "".join("?" if _NO_XML.match(character) else character for character in text)

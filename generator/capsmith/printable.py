@@ -30,6 +30,11 @@ def make_printable(text: str) -> str:
     return _CHARACTER.sub(_escape, text)
 
 
+def make_lines_printable(text: str) -> str:
+    """Return ``text`` like :func:`make_printable`, but keep line feeds and tabs."""
+    return _CHARACTER.sub(lambda found: found[0] if found[0] in "\n\t" else _escape(found), text)
+
+
 def replace_unprintable(text: str, replacement: str) -> str:
     """Return ``text`` with each unprintable character replaced by ``replacement``."""
     return _CHARACTER.sub(lambda _: replacement, text)
@@ -39,6 +44,14 @@ def escape_toml(text: str) -> str:
     """Return ``text`` with each unprintable character as an escape sequence of TOML."""
     # Unlike Python, TOML has no escapes such as \xad.
     return _CHARACTER.sub(lambda found: _unicode_escape(ord(found[0])), text)
+
+
+def escape_json(text: str) -> str:
+    """Return a JSON document with each unprintable character in a string as an escape sequence.
+
+    Line feeds are kept: in valid JSON they are between values.
+    """
+    return _CHARACTER.sub(lambda found: found[0] if found[0] == "\n" else _escape_json(found), text)
 
 
 def find_unprintable(text: str) -> str:
@@ -62,6 +75,12 @@ def _escape(found: re.Match[str]) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return _unicode_escape(code)
+
+
+def _escape_json(found: re.Match[str]) -> str:
+    # JSON has no escapes of more than four digits: a pair of surrogates replaces them.
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
 
 def _unicode_escape(code: int) -> str:

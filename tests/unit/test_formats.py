@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsmith.findings import Finding, Location, Severity
-from capsmith.formats import format_junit, format_sarif
+from capsmith.formats import format_json, format_junit, format_sarif
+from capsmith.printable import find_unprintable
 
 ERROR = Finding("IC-05", "wrong", Location("a.yaml", 3, 5), hint="right it", link="https://x.test/")
 NOTE = Finding("spec-hint", "could be better", Location("a.yaml"), Severity.INFO)
@@ -57,7 +58,36 @@ def test_junit_holds_characters_that_xml_does_not() -> None:
     suite = ElementTree.fromstring(format_junit((Finding("x", text, Location("f")),), "c"))
     failure = suite.find("testcase/failure")
     assert failure is not None
-    assert failure.get("message") == "a?????\U0001fffe"
+    assert failure.get("message") == "a\\ufffe\\uffff\\ud800\\x0b\\r\U0001fffe"
+
+
+HOSTILE = "a\u202eb\u2066c\u200b\ufeff\x1b[2J\x9b\u2028\U000e0041é\ud800"
+"""Characters that reorder, hide or delete the text around them, and one that does not."""
+
+
+@pytest.mark.parametrize("format", ["json", "sarif", "junit"])
+def test_no_document_has_a_character_that_is_not_printable(format: str) -> None:
+    finding = Finding("x", f"{HOSTILE}\n{HOSTILE}", Location(HOSTILE, 1, 1), hint=HOSTILE)
+    match format:
+        case "json":
+            text = format_json({HOSTILE: [finding._asdict() | {"location": HOSTILE}]})
+            assert json.loads(text)[HOSTILE][0]["message"] == finding.message
+        case "sarif":
+            text = format_sarif((finding,), "1")
+        case _:
+            text = format_junit((finding,), HOSTILE)
+    assert find_unprintable(text.replace("\n", "")) == ""
+    assert "é" in text
+
+
+def test_junit_and_sarif_show_what_no_viewer_does() -> None:
+    finding = Finding("x", "a\u202eb\n\tc\x1b", Location("f"))
+    shown = "a\\u202eb\n\tc\\x1b"
+    (run,) = json.loads(format_sarif((finding,), "1"))["runs"]
+    assert run["results"][0]["message"]["text"] == shown
+    failure = ElementTree.fromstring(format_junit((finding,), "c")).find("testcase/failure")
+    assert failure is not None
+    assert (failure.get("message"), failure.text) == (shown, shown)
 
 
 def test_junit_fails_for_errors_only() -> None:
