@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from capsmith import resources
+from capsmith.workspace import repository
 from tests.regenerate.conftest import ACME, Provider, run, tree
 from tests.regenerate.test_git import commit, git
 
@@ -308,3 +309,43 @@ def test_an_overlay_that_is_no_longer_read_is_named(overlaid: Provider) -> None:
     assert said.findings["company"] == "eject-unread"
     assert overlaid.path("company/manifest.yaml").read_text() == MANIFEST
     assert overlaid.path("NOTICE").read_text() == "Acme, by Acme\n"
+
+
+CASED = "files:\n" + "".join(
+    f"- {{source: {owner}.jinja, target: docs/Notice-{owner}.txt, owner: {owner}}}\n"
+    for owner in ("generated", "merged", "scaffold")
+)
+
+
+@pytest.mark.parametrize("text", ["", "# theirs\n"], ids=["as generated", "edited"])
+def test_a_file_whose_name_changes_in_case_is_renamed_where_case_is_ignored(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    owners = ("generated", "merged", "scaffold")
+    lay(provider.path("company"), {"manifest.yaml": CASED})
+    lay(provider.path("company"), {f"project/{each}.jinja": f"{each}\n" for each in owners})
+    name(provider)
+    assert provider.update().code == 0
+    for owner in owners[1:]:
+        provider.append(f"docs/Notice-{owner}.txt", text)
+    provider.edit("company/manifest.yaml", "docs/Notice", "docs/NOTICE")
+    # As on macOS: both names lead to the file, and the folder has one of them.
+    for owner in owners:
+        provider.path(f"docs/NOTICE-{owner}.txt").hardlink_to(
+            provider.path(f"docs/Notice-{owner}.txt")
+        )
+    listed = repository._list_folder
+    monkeypatch.setattr(
+        repository,
+        "_list_folder",
+        lambda folder: {each for each in listed(folder) if not each.startswith("NOTICE")},
+    )
+    said = provider.update()
+    assert (said.code, said.findings) == (0, {})
+    assert not said.files("removed") | said.files("created")
+    files = {path for path in lock(provider)["files"] if "notice" in path.lower()}
+    assert files == {f"docs/NOTICE-{owner}.txt" for owner in owners}
+    for owner in owners:
+        kept = f"{owner}\n{text if owner != 'generated' else ''}"
+        assert provider.path(f"docs/NOTICE-{owner}.txt").read_text() == kept
+    assert provider.update("--check").code == 0

@@ -145,13 +145,14 @@ def _plan_changes(
         lock = lock.hand_over(options.mine, options.not_mine)
         # A fork is a copy of the whole library, and single files of a newer release would not fit.
         tree = remove_vendored(tree) if lock.has_fork else tree
+    renames = _find_renamed(repository, tree, lock)
+    lock = lock.rename_files(renames) if lock is not None else None
     disk = _on_disk(repository, tree, lock)
     decisions = _decisions(tree, disk, lock, options)
     unknown = _not_restored(decisions, options.restore)
     if unknown:
         return _impossible(loaded.findings + unknown, names)
-    # One refused file stops the run before any write. Otherwise the repository would belong partly
-    # to the old and partly to the new provider.yaml.
+    # One refused file stops the run: half of the repository would follow the old provider.yaml.
     refusals = select_refused(decisions)
     reported = refusals or decisions  # with a refusal nothing happens to the other files
     found = (
@@ -162,12 +163,11 @@ def _plan_changes(
     )
     kept = record_kept_scaffolds(decisions, tree, disk, lock)
     next_lock = _next_lock(tree, loaded, provider, lock, kept)
-    outcomes = (_outcome(each, tree, disk, options) for each in reported if _is_named(each))
-    runtime = _runtime_outcome(reported, next_lock, lock)
-    report = Report(outcomes=tuple(outcomes), runtime=runtime).with_findings(found)
+    outcomes = tuple(_outcome(each, tree, disk, options) for each in reported if _is_named(each))
+    report = Report(outcomes=outcomes, runtime=_runtime_outcome(reported, next_lock, lock))
+    report = report.with_findings(found)
     records = _records(repository, tree, lock, next_lock)
-    change = _change(decisions)
-    # In a report with changed files, the lock and the bases would be noise.
+    change = _change(decisions, renames)
     if not refusals and not change:
         report = _with_records(repository, report, records, options)
     return Plan(report, change, records, names, not refusals, loaded.blueprints)
@@ -231,6 +231,19 @@ def _on_disk(repository: Repository, tree: FileTree, lock: Lock | None) -> OnDis
     return OnDisk(files, {path[len(BASE_FOLDER) + 1 :]: text for path, text in bases.items()})
 
 
+def _find_renamed(repository: Repository, tree: FileTree, lock: Lock | None) -> dict[str, str]:
+    """Return the new paths, by former path, of files whose name changes in case only.
+
+    Where case is ignored, the former file would be removed after the new one was written, although
+    they are one.
+    """
+    paths = {path.lower(): path for path in tree.files}
+    pairs = (
+        (path, paths.get(path.lower(), path)) for path in (lock.files if lock is not None else ())
+    )
+    return {path: new for path, new in pairs if new != path and repository.is_same_entry(path, new)}
+
+
 def _outcome(
     decision: Decision, tree: FileTree, disk: OnDisk, options: UpdateOptions
 ) -> FileOutcome:
@@ -251,7 +264,10 @@ def _outcome(
 def _with_records(
     repository: Repository, report: Report, records: Change, options: UpdateOptions
 ) -> Report:
-    """Add the outcomes for the lock and for bases to a report that has no other changes."""
+    """Add the outcomes for the lock and for bases to a report that has no other changes.
+
+    With other changes they would be noise.
+    """
     outcomes = list(report.outcomes)
     for path, write in records.writes.items():
         before = repository.read_bytes(path)
@@ -343,8 +359,10 @@ def _next_lock(
     )
 
 
-def _change(decisions: tuple[Decision, ...]) -> Change:
+def _change(decisions: tuple[Decision, ...], renames: Mapping[str, str]) -> Change:
     change = Change()
+    for former, path in renames.items():
+        change.rename(former, path)
     for decision in decisions:
         if decision.content is not None:
             change.write(decision.path, decision.content, decision.executable)

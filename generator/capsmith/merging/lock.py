@@ -175,6 +175,12 @@ class Lock(NamedTuple):
             runtime = runtime._replace(mine=is_mine(FOLDER, runtime.mine))
         return self._replace(files=files, runtime=runtime)
 
+    def rename_files(self, names: Mapping[str, str]) -> Lock:
+        """Return a copy in which files have new paths. ``names`` maps former to new paths."""
+        return self._replace(
+            files={names.get(path, path): file for path, file in self.files.items()}
+        )
+
     @property
     def mine(self) -> frozenset[str]:
         """Return the paths of the files that the author took over."""

@@ -60,6 +60,8 @@ class Change:
     def __init__(self) -> None:
         self.writes: dict[str, Write] = {}
         self.removals: set[str] = set()
+        self.renames: dict[str, str] = {}
+        """New paths that differ from the former ones in case only, where case is ignored."""
 
     def write(
         self, path: str, content: str | bytes, executable: bool | None = False, mode: int = 0
@@ -77,8 +79,15 @@ class Change:
         """Add the removal of ``path`` to the change."""
         self.removals.add(str(RelativePath(path)))
 
+    def rename(self, former: str, path: str) -> None:
+        """Add a new name of a file to the change, which differs in case only.
+
+        See :meth:`Repository.is_same_entry`.
+        """
+        self.renames[str(RelativePath(former))] = str(RelativePath(path))
+
     def __bool__(self) -> bool:
-        return bool(self.writes or self.removals)
+        return bool(self.writes or self.removals or self.renames)
 
 
 STATE_FOLDER = ".capsmith"

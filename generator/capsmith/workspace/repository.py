@@ -172,6 +172,21 @@ class Repository:
         """Return whether ``path`` exists, as anything."""
         return not self._new and os.path.lexists(resolve_inside(self.folder, path))
 
+    def is_same_entry(self, path: str, other: str) -> bool:
+        """Return whether two paths that differ in case only lead to the same directory entry.
+
+        File systems that ignore case, as on macOS, find a file under both names.
+        """
+        if not self.has_entry(path) or not self.has_entry(other):
+            return False
+        # Not by inode: hard links share it, and each name has its own in some FUSE file systems.
+        folder = self.folder
+        for name, another in zip(path.split("/"), other.split("/"), strict=True):
+            if name != another and {name, another} <= _list_folder(folder):
+                return False
+            folder /= name
+        return True
+
     def read_permissions(self, path: str) -> int:
         """Return a file's permission bits, or 0o644 if the file does not exist."""
         target = resolve_inside(self.folder, path)
@@ -190,7 +205,7 @@ class Repository:
         """
         # All paths are checked before the first write, so that an invalid one refuses the whole
         # change.
-        for path in (*change.writes, *change.removals):
+        for path in (*change.writes, *change.removals, *change.renames):
             resolve_inside(self.folder, path)
         if not change:
             return
@@ -198,6 +213,9 @@ class Repository:
             self._build(change.writes)
             self._new = False
             return
+        # Not recorded in the journal: both names lead to the file, before and after.
+        for former, path in change.renames.items():
+            (self.folder / former).rename(resolve_inside(self.folder, path))
         self._journal.stage(change, self._read)
         self._read.clear()  # what is read from now on is the new state
         self._journal.complete(is_resumed=False)
@@ -273,6 +291,10 @@ class Repository:
             ) from error
         finally:
             shutil.rmtree(building, ignore_errors=True)
+
+
+def _list_folder(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()}
 
 
 def _read_moderate(file: Path, size: int) -> bytes:

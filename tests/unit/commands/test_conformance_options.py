@@ -207,7 +207,7 @@ def test_report_as_junit() -> None:
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     failure = suite.find("testcase[@classname='SM-09']/failure")
     assert failure is not None
-    assert failure.get("message") == "it made two?"
+    assert failure.get("message") == "it made two\\x00"
 
 
 def test_a_warning_fails_a_strict_run_only() -> None:
