@@ -187,13 +187,29 @@ def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
             click.echo(_interruption(options.get("folder")), err=True)
             code = 1
         except OSError as error:
-            code = report_unwritable(error)
+            code = _report_disk_error(error, options.get("format_", "text"))
         finally:
             gc.freeze()
             gc.enable()
         sys.exit(code)
 
     return run
+
+
+def _report_disk_error(error: OSError, format: str) -> int:
+    """Print an error of a file operation, or of writing the output; return the exit code."""
+    # Writing to a stream has no file name.
+    if error.filename is None:
+        return report_unwritable(error)
+    from pathlib import Path
+
+    from capsmith.console import Console
+    from capsmith.workspace.hold import make_disk_error
+
+    hint = "Free space or correct permissions, and run this again."
+    failure = make_disk_error(error, Path(), hint)
+    Console(format).print_failure(failure)
+    return failure.exit_code
 
 
 def _interruption(folder: Path | None) -> str:

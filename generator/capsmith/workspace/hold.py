@@ -61,14 +61,19 @@ def convert_disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DiskError(
-            "output-unwritable",
-            f"cannot be used: {error.strerror or error}",
-            # For a rename, the second name is the repository's file, and the first is a staged
-            # copy.
-            file=str(error.filename2 or error.filename or folder),
-            hint="Free space or correct permissions, and run this again; it continues.",
-        ) from error
+        hint = "Free space or correct permissions, and run this again; it continues."
+        raise make_disk_error(error, folder, hint) from error
+
+
+def make_disk_error(error: OSError, folder: Path, hint: str) -> DiskError:
+    """Create, but do not raise, the exception for a failed operation on a file or ``folder``."""
+    return DiskError(
+        "output-unwritable",
+        f"cannot be used: {error.strerror or error}",
+        # For a rename, the second name is the repository's file, and the first is a staged copy.
+        file=str(error.filename2 or error.filename or folder),
+        hint=hint,
+    )
 
 
 def _opened(folder: Path) -> int | None:

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location
@@ -170,22 +170,36 @@ def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> I
 
     Each folder's files come first, then its subfolders, both sorted by name.  Symbolic links,
     hidden entries and dependency folders are skipped.  Raises UnreadableInput if there are more
-    files than ``limit`` allows.
+    files than ``limit`` allows, or if a folder or a file's type cannot be read.
     """
     count = 0
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder, onerror=_refuse_folder):
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _SKIPPED)
         for name in sorted(files):
             path = Path(parent, name)
             if name.startswith(".") or not (name.endswith(_ENDS) or name in names):
                 continue
-            if path.is_symlink() or not path.is_file():
+            if not _is_regular(path):
                 continue
             count += 1
             if count > limit.files:
                 message = f"more than {limit.files} files"
                 raise UnreadableInput(limit.error, message, file=str(folder), hint=limit.hint)
             yield path
+
+
+def _refuse_folder(error: OSError) -> NoReturn:
+    # Otherwise os.walk skips the folder, and the result would say nothing of its files.
+    raise _unreadable(Path(error.filename), error) from error
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:  # removed since the folder was read
+        return False
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def read_texts(folder: Traversable) -> dict[str, str]:

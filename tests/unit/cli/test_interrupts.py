@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 
 import pytest
@@ -51,3 +52,24 @@ def test_a_refusal_after_a_signal_is_shown(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         handle_exit(refuse)()
     assert "output-saved" in capsys.readouterr().err
+
+
+def test_an_error_of_a_file_names_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", "a\x1b/b.yaml")
+
+    with pytest.raises(SystemExit) as left:
+        handle_exit(fail)()
+    assert left.value.code == 2
+    shown = capsys.readouterr().err
+    assert "a\\x1b/b.yaml: error output-unwritable: cannot be used: Permission denied" in shown
+
+
+def test_an_error_of_the_output_names_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(SystemExit) as left:
+        handle_exit(fail)()
+    assert left.value.code == 2
+    assert capsys.readouterr().err == "the report cannot be written: No space left on device\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.errors import UnreadableInput
-from capsmith.workspace.reading import MAX_BYTES, read_document
+from capsmith.workspace.reading import MAX_BYTES, Limit, find_yaml_files, read_document
 from tests.conftest import without_privileges
 
 
@@ -107,3 +107,23 @@ def test_one_byte_order_mark_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "provider.yaml"
     path.write_text("\ufeff\ufeffname: acme\n", encoding="utf-8")
     assert refused(path) == "input-not-text"
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444], ids=["no rights", "names only"])
+def test_a_folder_that_cannot_be_read_is_not_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "a.yaml").write_text("a: 1\n")
+    (tmp_path / "b.yaml").write_text("b: 1\n")
+    below.chmod(mode)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    try:
+        with without_privileges(), pytest.raises(UnreadableInput) as caught:
+            list(find_yaml_files(Path(), Limit(10, "too-many", "Use fewer.")))
+    finally:
+        below.chmod(0o755)
+    assert caught.value.finding.id == "input-unreadable"
+    assert caught.value.finding.location.file.startswith("below")
