@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -100,6 +103,53 @@ def test_a_foreign_thread_holds_the_clock() -> None:
             return await future
 
     assert clock.run(main()) == "done"
+
+
+class _KeepAlive(BaseHTTPRequestHandler):
+    """Keep the connection open after each response, with a thread that waits for a request."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        time.sleep(WORK_SECONDS)
+        self.send_response(200)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"done")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def http_double() -> Iterator[http.client.HTTPConnection]:
+    """Yield a connection to a test double that is an HTTP server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _KeepAlive) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        connection = http.client.HTTPConnection(*server.server_address[:2])
+        yield connection
+        connection.close()
+        server.shutdown()
+        thread.join()
+
+
+def test_an_open_connection_of_an_http_double_does_not_hold_the_clock(
+    http_double: http.client.HTTPConnection,
+) -> None:
+    def request() -> bytes:
+        http_double.request("GET", "/")
+        return http_double.getresponse().read()
+
+    async def main() -> tuple[bytes, bool]:
+        executor = HandlerExecutor(Metrics(), timeout=60 * WORK_SECONDS)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualLoop)
+        answer = await executor.call(request)
+        assert await loop.wait_until(lambda: not loop.has_handlers(), 60)
+        return answer, loop.has_threads()
+
+    assert clock.run(main()) == (b"done", False)
 
 
 def test_a_thread_of_the_default_executor_holds_the_clock_only_at_work() -> None:

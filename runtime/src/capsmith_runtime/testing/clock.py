@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 import socket
+import socketserver
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -32,6 +33,12 @@ _IDLE: Final = "asyncio_"
 """Name prefix of the default executor's threads, which stay when their work is done.
 
 Their work is counted instead.
+"""
+_CONNECTION: Final = f"({socketserver.ThreadingMixIn.process_request_thread.__name__})"
+"""End of the name of a thread in which an HTTP server of a test serves one connection.
+
+It lasts until the client closes the connection.  While it handles a request, the thread or the
+open connection of the client holds the clock.
 """
 
 T = TypeVar("T")
@@ -105,7 +112,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def has_threads(self) -> bool:
         """Return whether a thread that was started after the loop may be working for it."""
         return self._in_executors > 0 or any(
-            thread not in self._others and not thread.name.startswith(_IDLE)
+            thread not in self._others and not _may_be_idle(thread)
             for thread in threading.enumerate()
         )
 
@@ -211,6 +218,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a new event loop with a virtual clock, and return its result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
+
+
+def _may_be_idle(thread: threading.Thread) -> bool:
+    """Return whether a thread outlives its work, and something else holds the clock during it."""
+    return thread.name.startswith(_IDLE) or thread.name.endswith(_CONNECTION)
 
 
 def _is_listening(fd: int) -> bool:
