@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import runpy
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from capsmith_runtime.infrastructure import Credentials
 from click.testing import CliRunner
 
 from capsmith.cli import main
 
 ANSWERS = ("name=acme", "sdk=acme_sdk.compute", "sdk_requirement=acme-sdk[aio]>=2,<3")
 NEW = ("client.py", "conftest.py", "test_client.py")
+SPEC = """\
+capsmith: 1
+name: acme
+repository: https://github.com/acme/cluster-api-provider-acme
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+infrastructure:
+  AcmeCluster: {implements: InfraCluster}
+  AcmeMachine: {implements: InfraMachine}
+credentials:
+  kind: AcmeTenant
+  keys: [user, password]
+  spec:
+    url: {type: string, required: true, format: uri, example: "https://acme.example.com"}
+    region: {type: string, default: north}
+sdk: acme_sdk
+"""
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +52,32 @@ def test_the_requirement_is_a_dependency(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
 
     assert "acme-sdk[aio]>=2,<3" in project["project"]["dependencies"]
+
+
+def test_the_fixture_has_the_fields_of_the_identity(tmp_path: Path) -> None:
+    (tmp_path / "provider.yaml").write_text(SPEC, encoding="utf-8")
+    generated = CliRunner().invoke(main, ["generate", str(tmp_path / "provider.yaml")])
+    assert generated.exit_code == 0, generated.output
+    package = tmp_path / "src" / "cluster_api_provider_acme"
+
+    identity = runpy.run_path(str(package / "_generated" / "api" / "acme_tenant.py"))
+    credentials = _read_credentials(tmp_path / "tests" / "conftest.py")
+
+    assert credentials.identity_kind == "AcmeTenant"
+    assert credentials.identity_spec(identity["AcmeTenantSpec"]).url == "https://acme.example.com"
+
+
+def _read_credentials(conftest: Path) -> Credentials:
+    """Evaluate CREDENTIALS without the SDK, which the module imports."""
+    tree = ast.parse(conftest.read_text(encoding="utf-8"))
+    (value,) = (
+        each.value
+        for each in tree.body
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "CREDENTIALS"
+    )
+    found = eval(ast.unparse(value), {"Credentials": Credentials})
+    assert isinstance(found, Credentials)
+    return found
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from capn.client import Client, ClientFactory
 CREDENTIALS = Credentials(
     {"username": "secret", "password": "secret"},
     "test",
+    kind="NimbusIdentity",
 )
 
 
