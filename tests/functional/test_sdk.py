@@ -11,10 +11,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from capsmith_runtime.infrastructure import Credentials
 from click.testing import CliRunner
 
 from capsmith.cli import main
+from capsmith_runtime.infrastructure import Credentials
 
 ANSWERS = ("name=acme", "sdk=acme_sdk.compute", "sdk_requirement=acme-sdk[aio]>=2,<3")
 NEW = ("client.py", "conftest.py", "test_client.py")
@@ -68,16 +68,16 @@ def test_the_fixture_has_the_fields_of_the_identity(tmp_path: Path) -> None:
 
 
 def _read_credentials(conftest: Path) -> Credentials:
-    """Evaluate CREDENTIALS without the SDK, which the module imports."""
-    tree = ast.parse(conftest.read_text(encoding="utf-8"))
-    (value,) = (
+    """Return CREDENTIALS without an import of the module, which needs the SDK."""
+    (call,) = (
         each.value
-        for each in tree.body
+        for each in ast.parse(conftest.read_text(encoding="utf-8")).body
         if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "CREDENTIALS"
     )
-    found = eval(ast.unparse(value), {"Credentials": Credentials})
-    assert isinstance(found, Credentials)
-    return found
+    assert isinstance(call, ast.Call)
+    values, identity = map(ast.literal_eval, call.args)
+    options = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
+    return Credentials(values, identity, **options)
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def http_double() -> Iterator[http.client.HTTPConnection]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _KeepAlive) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        connection = http.client.HTTPConnection(*server.server_address[:2])
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1])
         yield connection
         connection.close()
         server.shutdown()
