@@ -68,7 +68,7 @@ def read_launch(client: KubeClient, namespace: str, pod: str) -> Launch:
     }
     variables = container.get("env") or []
     env = {each["name"]: _value(client, each, fields, namespace) for each in variables}
-    # The user's command replaces the program itself, but the flags come from the Deployment.
+    # The user's command replaces the program itself, but other flags come from the Deployment.
     words = [*(container.get("command") or [])[1:], *(container.get("args") or [])]
     port, readiness, liveness = _probes(container)
     return Launch(
@@ -268,10 +268,9 @@ class ProviderManager:
         # Managers have different flags, and an unknown flag would make a manager exit, so only
         # known flags are changed.  Flags set in the Deployment are known even if the help does not
         # list them.
-        known = self._known_flags() | {_name_of(each) for each in launch.args}
+        known = self._known_flags() | set(_flags_of(launch.args))
         local = self._local_flags(known)
-        kept = [each for each in launch.args if _name_of(each) not in local]
-        arguments = [*kept, *(f"--{name}={value}" for name, value in local.items()), *self._flags]
+        arguments = [*choose_arguments(self._argv, launch.args, local), *self._flags]
         if known & set(_HEALTH):
             self._readiness = launch.readiness
         # Not this process's environment, because a manager in a Pod would not see it either.
@@ -318,6 +317,40 @@ class ProviderManager:
         shutil.copyfile(certificate, folder / "tls.crt")
         shutil.copyfile(key, folder / "tls.key")
         return folder
+
+
+def choose_arguments(
+    command: Sequence[str], deployed: Sequence[str], local: Mapping[str, str]
+) -> list[str]:
+    """Return the arguments to add to a user's command.
+
+    They are those of the Deployment, without flags that the command has, and ``local``: flags
+    that a process needs, whatever the command says.
+    """
+    replaced = _flags_of(command[1:])
+    replaced |= {name: value not in ("true", "false") for name, value in local.items()}
+    kept: list[str] = []
+    is_value = False
+    for word in deployed:
+        if word.startswith("-"):
+            is_value = "=" not in word and replaced.get(_name_of(word), False)
+            if _name_of(word) not in replaced:
+                kept.append(word)
+        elif not is_value:
+            kept.append(word)
+        else:
+            is_value = False
+    return [*kept, *(f"--{name}={value}" for name, value in local.items())]
+
+
+def _flags_of(arguments: Sequence[str]) -> dict[str, bool]:
+    """Return the names of flags, and whether each has a value, perhaps as a word of its own."""
+    following = [*arguments[1:], "-"]
+    return {
+        _name_of(word): "=" in word or not after.startswith("-")
+        for word, after in zip(arguments, following, strict=True)
+        if word.startswith("-")
+    }
 
 
 def _name_of(argument: str) -> str:
