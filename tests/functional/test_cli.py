@@ -122,6 +122,7 @@ def test_unreadable_input_exits_2_on_standard_error(command: str) -> None:
     result = run(command, "nowhere.yaml")
     assert result.exit_code == 2
     assert "nowhere.yaml: error input-missing" in result.stderr
+    assert "capsmith new" in result.stderr
     assert result.stdout == ""
     assert snapshot(Path()) == {}
 

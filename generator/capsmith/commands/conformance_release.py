@@ -49,12 +49,19 @@ class ConformanceRequest(NamedTuple):
     strict: bool = False
 
 
-def read_objects(path: Path) -> list[JSON]:
-    """Return the Kubernetes objects in a YAML file.
+_NO_OBJECTS = (
+    "Write the objects for this option into it, such as hosts, or an identity with its Secret; or"
+    " correct the path."
+)
 
-    Raises UnreadableInput for invalid YAML, and for objects without API version, kind or name.
+
+def read_objects(path: Path) -> list[JSON]:
+    """Return the Kubernetes objects in a YAML file of the user.
+
+    Raises UnreadableInput for a file that does not exist, for invalid YAML, and for objects without
+    API version, kind or name.
     """
-    manifests = read_manifests(path)
+    manifests = read_manifests(path, absent=_NO_OBJECTS)
     for each in manifests:
         if not (text_of(each.document, "apiVersion") and each.kind and each.name):
             raise UnreadableInput(
@@ -77,12 +84,13 @@ def find_namespace(obj: JSON) -> str:
     return text_of(obj, "metadata", "namespace")
 
 
-def read_manifests(path: Path) -> list[Manifest]:
+def read_manifests(path: Path, absent: str = "Check the path.") -> list[Manifest]:
     """Return the YAML documents in a file as manifests.
 
-    Raises UnreadableInput for invalid YAML.
+    Raises UnreadableInput for invalid YAML, and with the hint ``absent`` if there is no such file.
     """
-    manifests, findings = parse_manifests(read_document(path, _LARGEST), str(path))
+    text = read_document(path, _LARGEST, absent=absent)
+    manifests, findings = parse_manifests(text, str(path))
     if findings:
         first = findings[0]
         raise UnreadableInput(

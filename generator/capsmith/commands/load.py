@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from capsmith.yamldoc.document import Document
 
 
+_NO_SPEC = "Check the path, or run `capsmith new` to write a first provider.yaml."
+
+
 class Loaded(NamedTuple):
     """A provider.yaml after loading. ``provider`` is None if any finding is an error."""
 
@@ -80,7 +83,7 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
     ``blueprints`` is the path to an overlay that provider.yaml does not name.  Raises
     UnreadableInput if the file cannot be read or the overlay's folder does not exist.
     """
-    loaded = load_text(read_document(path), str(path))
+    loaded = load_text(read_document(path, absent=_NO_SPEC), str(path))
     if blueprints is None and not loaded.blueprints:
         return loaded
     # Imported here because few providers have an overlay, and reading one is slow to import.

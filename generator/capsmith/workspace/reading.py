@@ -24,14 +24,14 @@ MAX_BYTES = 4 * 1024 * 1024
 _NOTHING_SPECIAL = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def read_document(path: Path, limit: int = MAX_BYTES) -> str:
+def read_document(path: Path, limit: int = MAX_BYTES, *, absent: str = "Check the path.") -> str:
     """Return the content of a UTF-8 file of at most ``limit`` bytes, without a byte order mark.
 
-    Raises UnreadableInput (``input-missing``, ``input-symlink``, ``input-not-a-file``,
+    ``absent`` is the hint if there is no such file.  Raises UnreadableInput (``input-missing``, ``input-symlink``, ``input-not-a-file``,
     ``input-unreadable``, ``input-too-large``, ``input-not-text``).  The size is checked before
     reading, and a pipe or device never blocks.
     """
-    data = _bytes(path, limit)
+    data = _bytes(path, limit, absent)
     if len(data) > limit:
         raise _too_large(path, limit)
     try:
@@ -65,7 +65,7 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
     return text
 
 
-def _bytes(path: Path, limit: int) -> bytes:
+def _bytes(path: Path, limit: int, absent: str) -> bytes:
     try:
         # Checked first for a clear message; O_NOFOLLOW below actually prevents following links.
         if path.is_symlink():
@@ -79,8 +79,9 @@ def _bytes(path: Path, limit: int) -> bytes:
         # an open.  O_NONBLOCK lets the open of a pipe return immediately.
         descriptor = os.open(path, _NOTHING_SPECIAL)
     except FileNotFoundError as error:
-        hint = "Check the path, or run `capsmith new` to write a first provider.yaml."
-        raise UnreadableInput("input-missing", "no such file", file=str(path), hint=hint) from error
+        raise UnreadableInput(
+            "input-missing", "no such file", file=str(path), hint=absent
+        ) from error
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     try:

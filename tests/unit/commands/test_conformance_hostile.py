@@ -102,6 +102,15 @@ def test_files_with_something_else_than_objects(release: Path, option: str, text
     assert (id, file) == ("manifest-object", "objects.yaml")
 
 
+@pytest.mark.parametrize("option", ["--objects", "--apply"])
+def test_files_that_do_not_exist(release: Path, option: str) -> None:
+    path = release.parent / "nowhere.yaml"
+    id, file, hint = _find(str(release), "--manager", "x", option, str(path))
+    assert (id, file) == ("input-missing", "nowhere.yaml")
+    assert "identity with its Secret" in hint
+    assert "capsmith new" not in hint
+
+
 @pytest.mark.parametrize("value", [None, 1, "x", [1], [None], {"a": 1}])
 def test_objects_with_values_of_other_types(tmp_path: Path, value: object) -> None:
     name = {"name": "capb-system"}
