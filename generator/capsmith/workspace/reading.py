@@ -27,9 +27,9 @@ _NOTHING_SPECIAL = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_N
 def read_document(path: Path, limit: int = MAX_BYTES, *, absent: str = "Check the path.") -> str:
     """Return the content of a UTF-8 file of at most ``limit`` bytes, without a byte order mark.
 
-    ``absent`` is the hint if there is no such file.  Raises UnreadableInput (``input-missing``, ``input-symlink``, ``input-not-a-file``,
-    ``input-unreadable``, ``input-too-large``, ``input-not-text``).  The size is checked before
-    reading, and a pipe or device never blocks.
+    ``absent`` is the hint if there is no such file.  Raises UnreadableInput (``input-missing``,
+    ``input-symlink``, ``input-not-a-file``, ``input-unreadable``, ``input-too-large``,
+    ``input-not-text``).  The size is checked before reading, and a pipe or device never blocks.
     """
     data = _bytes(path, limit, absent)
     if len(data) > limit:
