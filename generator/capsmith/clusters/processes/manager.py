@@ -348,7 +348,7 @@ def _flags_of(arguments: Sequence[str]) -> dict[str, bool]:
     following = [*arguments[1:], "-"]
     return {
         _name_of(word): "=" in word or not after.startswith("-")
-        for word, after in zip(arguments, following, strict=True)
+        for word, after in zip(arguments, following, strict=False)
         if word.startswith("-")
     }
 

@@ -13,6 +13,10 @@ def test_flags_of_the_deployment_are_kept() -> None:
     assert choose_arguments(COMMAND, deployed, {}) == ["--v=2", "--page-size=50", "serve"]
 
 
+def test_a_command_and_a_deployment_without_arguments() -> None:
+    assert choose_arguments(["manager"], (), {"v": "4"}) == ["--v=4"]
+
+
 def test_flags_of_the_user_win() -> None:
     command = (*COMMAND, "--v=5", "--page-size", "10", "-m=x")
 
