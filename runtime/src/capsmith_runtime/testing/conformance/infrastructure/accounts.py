@@ -39,7 +39,7 @@ class TestAccounts(InfrastructureConformance):
         account = metadata.annotations(env.core.infra_machine(key))[name]
         await env.restart()
         await env.quiet()
-        assert env.shows(env.core.infra_machine(key), "Ready", "True", "Ready")
+        assert env.shows(env.core.infra_machine(key), "Ready", "True")
 
         other = {"metadata": {"annotations": {name: f"not-{account}"}}}
         env.api.change(kind.kind, key, other)

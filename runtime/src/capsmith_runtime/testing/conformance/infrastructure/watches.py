@@ -95,7 +95,7 @@ async def _is_ready(env: InfrastructureEnvironment, cluster: NamespacedName) -> 
     await env.quiet()
     await env.eventually(
         "the cluster is ready",
-        lambda: env.shows(env.core.infra_cluster(cluster), "Ready", "True", "Ready"),
+        lambda: env.shows(env.core.infra_cluster(cluster), "Ready", "True"),
     )
 
 
