@@ -61,6 +61,14 @@ def _address_pool() -> list[dict[str, Any]]:
     ]
 
 
+def _address_pool_without_status() -> list[dict[str, Any]]:
+    """Return a pool of addresses whose CRD has nothing but a spec."""
+    pool = crd("AcmeIPPool", group="ipam.cluster.x-k8s.io", spec={"network": _TEXT})
+    (version,) = pool["spec"]["versions"]
+    del version["schema"]["openAPIV3Schema"]["properties"]["status"], version["subresources"]
+    return [pool]
+
+
 def _pool() -> list[dict[str, Any]]:
     """Return the CRDs of a pool whose machines are reported without provider ids."""
     pool = crd(
@@ -140,12 +148,14 @@ def _managed_with_machines() -> list[dict[str, Any]]:
         (_addon(conditions=_WITHOUT_MESSAGES), "TestAddons"),
         (_pool(), "TestMachinePoolUpgrade"),
         (_address_pool(), "TestAddressPools or TestAddressFaults"),
+        (_address_pool_without_status(), "TestAddressPools or TestAddressFaults"),
         (_managed(), "TestManagedControlPlane"),
         (_control_plane(), "created_and_deleted or only_machine_is_not_replaced"),
     ],
     ids=[
         *("addon", "addon-conditions", "addon-without-status"),
         *("addon-without-messages", "pool", "address-pool"),
+        "address-pool-without-status",
         *("managed", "control-plane"),
     ],
 )

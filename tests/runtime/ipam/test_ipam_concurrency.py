@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -66,9 +67,12 @@ KIND = PoolKind(
 
 
 class Manager:
-    """The controllers of an IPAM provider without leader election."""
+    """The controllers of an IPAM provider without leader election.
 
-    def __init__(self, server: Server, namespace: str) -> None:
+    ``absent`` are the fields that the CRD of its pools lacks.
+    """
+
+    def __init__(self, server: Server, namespace: str, absent: tuple[str, ...]) -> None:
         self.namespace = namespace
         self.client = Client(server)
         client, metrics = cast(KubeClient, self.client), Metrics()
@@ -85,7 +89,8 @@ class Manager:
             writer=V1Beta2Status(),
             sync_seconds=0,
         )
-        self._group = IPAMControllers((KIND,))(self._caches, context)
+        kind = replace(KIND, resource=replace(POOL, absent_fields=absent))
+        self._group = IPAMControllers((kind,))(self._caches, context)
         self._controllers = [
             Controller(
                 kind, WorkQueue[NamespacedName](kind, metrics), reconcile, metrics, concurrency=3
@@ -113,14 +118,15 @@ class Manager:
 class Scenario:
     """Three managers, one pool, and claims that are created and deleted at random."""
 
-    def __init__(self, data: st.DataObject) -> None:
+    def __init__(self, data: st.DataObject, absent: tuple[str, ...]) -> None:
         self.server = Server()
+        self.absent = absent
         self.data = data
         self.managers: list[Manager] = []
 
     async def run(self, steps: int) -> None:
         self.server.create(_pool())
-        self.managers = [Manager(self.server, namespace) for namespace in NAMESPACES]
+        self.managers = [self._new_manager(namespace) for namespace in NAMESPACES]
         await self._drain()
         for _ in range(steps):
             await self._step()
@@ -155,7 +161,7 @@ class Scenario:
                 manager = self._manager()
                 self.managers.remove(manager)
                 await manager.die()
-                self.managers.append(Manager(self.server, manager.namespace))
+                self.managers.append(self._new_manager(manager.namespace))
             case "wait":
                 await asyncio.sleep(self.data.draw(st.sampled_from([0.2, 1.0, 30.0])))
 
@@ -229,6 +235,9 @@ class Scenario:
         addresses = [text for text, _ in owned]
         assert len(set(addresses)) == len(addresses), owned
 
+    def _new_manager(self, namespace: str) -> Manager:
+        return Manager(self.server, namespace, self.absent)
+
     def _manager(self) -> Manager:
         return self.data.draw(st.sampled_from(self.managers))
 
@@ -275,8 +284,11 @@ def _run(scenario: Coroutine[Any, Any, None]) -> None:
         runner.run(scenario)
 
 
+@pytest.mark.parametrize("absent", [(), ("status.allocation",)], ids=["status", "annotation"])
 @given(data=st.data(), steps=st.integers(5, 60))
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-def test_no_address_is_allocated_twice(data: st.DataObject, steps: int) -> None:
+def test_no_address_is_allocated_twice(
+    absent: tuple[str, ...], data: st.DataObject, steps: int
+) -> None:
     """Proves: IP-08, IP-09, IP-10, SM-09."""
-    _run(Scenario(data).run(steps))
+    _run(Scenario(data, absent).run(steps))

@@ -6,9 +6,12 @@ import copy
 from typing import Any
 
 import pytest
+import yaml
 
+from capsmith.commands.load import load_contracts
 from capsmith.importing.compare import compare_crds
 from capsmith.importing.importer import Imported, ImportedCrd
+from capsmith.importing.refusals import check_data
 from capsmith.importing.report import is_equal_but_for_additions
 from tests.unit.importing.crds import crd, imported, machine_of, provider
 
@@ -62,6 +65,18 @@ def test_a_field_of_another_contract_comes_back() -> None:
     found = imported(*provider(status={"failureReason": {"type": "string"}}))
     assert machine_of(found)["contractFields"]["status"] == {"failureReason": "string"}
     assert is_equal_but_for_additions(_machines(found)[0])
+
+
+def test_a_pool_of_addresses_without_allocation_comes_back_equal() -> None:
+    pool = crd("AcmePool", group="ipam.cluster.x-k8s.io", spec={"network": {"type": "string"}})
+    found = imported(pool)
+    assert not found.refusals
+    assert [each.differences for each in found.crds] == [()]
+    entry = yaml.safe_load(found.text)["ipam"]["AcmePool"]
+    assert "status.allocation" in entry["contractFields"]["without"]
+    contracts = {contract.version: contract for contract in load_contracts()}
+    warnings = [each.message for each in check_data(yaml.safe_load(found.text), contracts).findings]
+    assert not [each for each in warnings if "allocation" in each]
 
 
 def test_metadata_of_templates_comes_back() -> None:

@@ -30,6 +30,8 @@ _ACCEPTED = {
 """Types that are also accepted where the contract has the type in the key."""
 _STATUSES = ["True", "False", "Unknown"]
 _INT_OR_STRING = "x-kubernetes-int-or-string"
+_REPLACED = "status.allocation"
+"""Field of pools instead of which the manager uses an annotation if the CRD lacks it."""
 
 
 class _Mismatch(NamedTuple):
@@ -134,6 +136,8 @@ class _Check(NamedTuple):
             message = f"no contract defines {quote(path)} for this role"
             hint = "Remove it; only fields of the contract can be left out."
             reporter.add_error("contract-field-unknown", message, hint)
+            return
+        if path == _REPLACED:
             return
         found = self._named(name, part, self.followed)
         needed = [each.rule for each in found if not each.feature and self._is_needed(each.rule)]

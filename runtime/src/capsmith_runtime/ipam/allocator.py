@@ -25,6 +25,7 @@ from capsmith_runtime.errors import (
 )
 from capsmith_runtime.ipam.address_index import NOT_FOUND, AddressIndex, PoolKey, PoolUsage
 from capsmith_runtime.ipam.address_ranges import address_of, parse_number
+from capsmith_runtime.ipam.allocation_store import Allocation, AllocationStore
 from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,
@@ -34,7 +35,6 @@ from capsmith_runtime.kube.client import (
     Selections,
 )
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.patch import merge_patch, remove_absent_fields
 from capsmith_runtime.reconcile.results import Waiting
 
 
@@ -92,7 +92,7 @@ class Reservations:
         return any(freed)
 
     def entries(self) -> list[JSON]:
-        """Return the reservations as entries for the pool's status."""
+        """Return the reservations as entries of the pool's allocation."""
         return [
             {
                 "address": str(address_of(item.number)),
@@ -108,9 +108,9 @@ class Reservations:
         return self._usage.remove_holder(reservation.number, ReservationHolder(reservation.uid))
 
 
-def read_reservations(pool: JSON) -> Iterator[Reservation]:
-    """Yield all reservations in a pool's status, regardless of which manager wrote them."""
-    for entry in metadata.items(pool, "status", "allocation", "reservations"):
+def read_reservations(allocation: Allocation) -> Iterator[Reservation]:
+    """Yield all reservations in a pool's allocation, regardless of which manager wrote them."""
+    for entry in metadata.items(allocation, "reservations"):
         number = parse_number(metadata.text(entry, "address"))
         if number is not None:
             claim = NamespacedName(
@@ -181,8 +181,6 @@ class LiveAddressList:
 
 
 _ATTEMPTS: Final = 5
-_MAX_RESERVATIONS: Final = 500
-"""Maximum number of concurrent reservations; the schema allows twice as many."""
 _BUSY_SECONDS: Final = 1.0
 MAX_LOOKUPS: Final = 50
 """Maximum number of claims to look up on the API server in one reconcile."""
@@ -220,13 +218,14 @@ class PoolAllocator:
         self._pool = pool
         self._pools = pools
         self._context = context
+        self._store = AllocationStore(pool, pools, context.client)
         # They refer to the usage, so that the index returns the same one while this allocator
         # exists.
         self._reservations = Reservations(self._usage)
         self._requests: dict[str, tuple[AddressRequest, asyncio.Future[int | Waiting]]] = {}
         self._lock = asyncio.Lock()
         self.is_loaded = True
-        """Whether each reservation of the status was checked when they were last loaded."""
+        """Whether each reservation was checked when they were last loaded."""
         # UID of the pool for which this process is the holder and has listed all addresses.
         self._allocator_epoch = ""
 
@@ -262,8 +261,8 @@ class PoolAllocator:
     async def sync_status(self) -> None:
         """Write the counts and remove completed reservations.
 
-        Reservations are removed only while this manager's identity is in the pool's status.  This
-        call writes the identity only for a pool that is being deleted.  Raises ApiError if a
+        Reservations are removed only while this manager is the pool's holder.  This call makes it
+        the holder only of a pool that is being deleted.  Raises ApiError if a
         request fails.
         """
         async with self._lock:
@@ -276,11 +275,8 @@ class PoolAllocator:
             if self._is_holder(pool) or metadata.is_deleting(pool):
                 with suppress(ConflictError):  # the other write's event triggers another attempt
                     await self._write_allocation(await self._become_holder(pool))
-            else:
-                counts = self._select_known({"addresses": self._counts()})
-                status = metadata.mapping(pool, "status")
-                if any(status.get(name) != count for name, count in counts.items()):
-                    await self._patch(pool, counts, locked=False)
+            elif not self._store.has_counts(pool, self._counts()):
+                await self._store.write_counts(pool, self._counts())
 
     async def _serve_requests(self) -> None:
         """Respond to all requests, after their reservations are written.
@@ -312,15 +308,19 @@ class PoolAllocator:
             return pool
         # Until the list is complete, addresses of the former holder may be missing here.
         self._allocator_epoch = ""
-        if _holder(pool) != context.identity:
-            pool = await self._patch(pool, {"allocation": {"holder": context.identity}})
+        if self._read_holder(pool) != context.identity:
+            allocation = {**self._store.read(pool), "holder": context.identity}
+            pool = await self._store.write(pool, allocation)
         await context.live_list.refresh()
         self._allocator_epoch = metadata.uid(pool)
         return pool
 
     def _is_holder(self, pool: JSON) -> bool:
         same_epoch = self._allocator_epoch == metadata.uid(pool)
-        return _holder(pool) == self._context.identity and same_epoch
+        return self._read_holder(pool) == self._context.identity and same_epoch
+
+    def _read_holder(self, pool: JSON) -> str:
+        return metadata.text(self._store.read(pool), "holder")
 
     async def _write_allocation(self, pool: JSON) -> None:
         await self._load_reservations(pool)
@@ -330,14 +330,14 @@ class PoolAllocator:
             for request, answer in self._requests.values()
             if not answer.done()
         ]
-        status = metadata.mapping(pool, "status")
-        current = {name: status.get(name) for name in ("addresses", "allocation")}
+        allocation = {
+            "holder": self._context.identity,
+            "reservations": self._reservations.entries(),
+        }
         # No request is answered before this write: an address counts as reserved only when the API
         # server has it, under a version that no other manager has written since.
-        change = merge_patch(current, self._select_known(self._status()))
         try:
-            if change:
-                await self._patch(pool, change)
+            await self._store.write(pool, allocation, self._counts())
         except BaseException:
             # Even a cancelled write may have arrived.  The next attempt reads the pool again if its
             # version is outdated, and then finds what was written.
@@ -351,14 +351,14 @@ class PoolAllocator:
                 answer.set_result(result)
 
     async def _load_reservations(self, pool: JSON) -> None:
-        """Load all managers' valid reservations from the pool's status."""
+        """Load all managers' valid reservations from the pool's allocation."""
         valid: dict[str, Reservation] = {}
         lookups = 0
-        for reservation in read_reservations(pool):
+        for reservation in read_reservations(self._store.read(pool)):
             is_completed = self._is_completed_in_cache(reservation)
             if is_completed is None:
                 lookups += 1
-                # Users can write the status.  What is not looked up yet keeps its address.
+                # Users can write the allocation.  What is not looked up yet keeps its address.
                 if lookups <= MAX_LOOKUPS:
                     is_completed = not await self._has_claim(reservation)
             if not is_completed:
@@ -405,8 +405,8 @@ class PoolAllocator:
             return reserved.number
         if usage.problem is not None:
             return self.wait_for_pool(request.claim, usage.problem)
-        # An API object has a limited size, and each reservation is an entry of the status.
-        if len(self._reservations) >= _MAX_RESERVATIONS:
+        # An API object has a limited size, and each reservation is an entry of the allocation.
+        if len(self._reservations) >= self._store.max_reservations:
             return Waiting(REASON_POOL_NOT_READY, f"{usage.name} is busy", _BUSY_SECONDS)
         number = usage.first_free() if chosen is None else chosen
         if number is None:
@@ -426,31 +426,9 @@ class PoolAllocator:
             if not answer.done():
                 answer.set_result(self.wait_for_pool(request.claim, waiting))
 
-    def _status(self) -> JSON:
-        allocation = {
-            "holder": self._context.identity,
-            "reservations": self._reservations.entries(),
-        }
-        return {"addresses": self._counts(), "allocation": allocation}
-
     def _counts(self) -> JSON:
         counts = self._usage.counts()
         return counts._asdict() if self._usage.ranges is not None else {"used": counts.used}
-
-    async def _patch(self, pool: JSON, status: JSON, *, locked: bool = True) -> JSON:
-        patched = await self._context.client.patch_status(
-            self._pools.resource,
-            self._pool.key,
-            {"status": self._select_known(status)},
-            resource_version=pool["metadata"]["resourceVersion"] if locked else "",
-        )
-        self._pools.update_from_write(patched)
-        return patched
-
-    def _select_known(self, status: JSON) -> JSON:
-        """Return the fields of a status that the pool's CRD has."""
-        known: JSON = remove_absent_fields(self._pools.resource, {"status": status})["status"]
-        return known
 
     async def _read_pool(self) -> JSON | None:
         try:
@@ -459,7 +437,3 @@ class PoolAllocator:
             return None
         self._pools.update_from_write(pool)
         return pool
-
-
-def _holder(pool: JSON) -> str:
-    return metadata.text(pool, "status", "allocation", "holder")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith_runtime.component import Component
+from capsmith_runtime.ipam.allocation_store import read_allocation
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
@@ -192,10 +193,10 @@ class IPAMEnvironment(TestEnvironment):
         )
 
     async def settles(self, key: NamespacedName) -> None:
-        """Wait until a pool's status contains no pending reservations."""
+        """Wait until a pool has no pending reservations."""
         await self.eventually(
             f"{key} has no reservations",
-            lambda: "reservations" not in self.pool(key).get("status", {}).get("allocation", {}),
+            lambda: "reservations" not in read_allocation(self.kind.resource, self.pool(key)),
         )
         await self.quiet()
 

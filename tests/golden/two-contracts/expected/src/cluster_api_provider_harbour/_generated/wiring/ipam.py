@@ -44,6 +44,8 @@ COMPONENT: Final = Component(
                         version="v1beta1",
                         kind="HarbourIPPool",
                         plural="harbourippools",
+                        required_in_conditions=("reason", "message"),
+                        absent_fields=("status.allocation",),
                     ),
                     finalizer="harbourippool.ipam.cluster.x-k8s.io",
                     features=frozenset({"ranges"}),
