@@ -269,6 +269,27 @@ def test_roles_can_be_named() -> None:
     assert run("import", path, *_REPOSITORY, "--role", "AcmeMachine=Boss").exit_code == 2
 
 
+def test_crds_of_a_former_api_come_back_as_those_of_the_present_one() -> None:
+    crds = provider(spec={"size": {"type": "string"}})
+    options = ("--dry-run", "--format", "json", *_REPOSITORY)
+    expected = json.loads(run("import", _components(*crds), *options).output)["crds"]
+    for each in crds:
+        each["apiVersion"] = "apiextensions.k8s.io/v1beta1"
+        (version,) = each["spec"]["versions"]
+        each["spec"]["validation"] = version.pop("schema")
+        version.pop("additionalPrinterColumns")
+    assert json.loads(run("import", _components(*crds), *options).output)["crds"] == expected
+
+
+def test_a_version_without_schema_is_reported_before_anything_is_written() -> None:
+    crds = provider()
+    crds[2]["spec"]["versions"][0]["schema"] = {}
+    result = run("import", _components(*crds), "-o", "imported.yaml", *_REPOSITORY)
+    assert result.exit_code == 1, result.output
+    assert "AcmeMachine v1beta1: the version has no schema" in result.output
+    assert not Path("imported.yaml").exists()
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [

@@ -12,9 +12,16 @@ from capsmith.commands.load import load, load_contracts, load_text
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.author_code import find_author_code
+from capsmith.importing.former_crds import convert_crd
 from capsmith.importing.importer import Imported, ImportedCrd, compare_provider, import_crds
 from capsmith.importing.outline import find_provider_name, guess_provider_name
-from capsmith.importing.report import collect_facts, find_malformed, report_differences, summarize
+from capsmith.importing.report import (
+    collect_facts,
+    find_malformed,
+    find_missing_schemas,
+    report_differences,
+    summarize,
+)
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, REFERENCES, build
 from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted, texts_of
@@ -192,11 +199,14 @@ def _read(
         # Of other files only the name of a Namespace is read; they may be templates, too.
         if _has_definitions(file, text) and file not in templates:
             findings += problems
-    crds = [each for each in build(manifests) if each.kind == _CRD]
+    crds = [convert_crd(each) for each in build(manifests) if each.kind == _CRD]
     malformed = find_malformed(crds)
     if malformed:
         return (), (), malformed
     sources = read_sources(crds, options.roles, load_contracts()[-1])
+    malformed = find_missing_schemas(crd for source in sources for crd in source.all)
+    if malformed:
+        return (), (), malformed
     for foreign in find_foreign(crds, sources):
         hint = "If it belongs to the provider, add --role KIND=Resource."
         message = f"{foreign.name} is skipped: it has no provider label"

@@ -13,7 +13,7 @@ from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.compare import Difference, DifferenceKind
 from capsmith.importing.importer import ImportedCrd, has_own_kind
 from capsmith.importing.refusals import Refusal
-from capsmith.manifests.crds import find_wrong_types
+from capsmith.manifests.crds import Crd, find_wrong_types
 from capsmith.manifests.parse import Manifest
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.layout import find_nearest_mark
@@ -65,6 +65,21 @@ def find_malformed(crds: Iterable[Manifest]) -> list[Finding]:
         )
         for crd in crds
         for path, what in find_wrong_types(crd.document)
+    ]
+
+
+def find_missing_schemas(crds: Iterable[Crd]) -> list[Finding]:
+    """Return an error (``import-malformed``) for each version without a schema."""
+    return [
+        Finding(
+            "import-malformed",
+            f"{crd.kind} {version.name}: the version has no schema",
+            crd.manifest.location,
+            hint="Import the CRDs that the provider releases; the API server refuses these.",
+        )
+        for crd in crds
+        for version in crd.versions
+        if not version.schema
     ]
 
 
