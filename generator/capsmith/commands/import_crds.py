@@ -13,7 +13,13 @@ from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.author_code import find_author_code
 from capsmith.importing.former_crds import convert_crd
-from capsmith.importing.importer import Imported, ImportedCrd, compare_provider, import_crds
+from capsmith.importing.importer import (
+    Imported,
+    ImportedCrd,
+    compare_provider,
+    has_own_kind,
+    import_crds,
+)
 from capsmith.importing.outline import find_provider_name, guess_provider_name
 from capsmith.importing.report import (
     collect_facts,
@@ -109,7 +115,7 @@ def _report_import(imported: Imported, output: Path, options: ImportOptions) -> 
     loaded = load_text(imported.text, str(output))
     yield from (each for each in loaded.findings if each.severity is Severity.ERROR)
     if loaded.provider is not None and loaded.document is not None:
-        paths = {each.crd.kind: each.path for each in imported.crds}
+        paths = {each.crd.kind: each.path for each in imported.crds if has_own_kind(each)}
         key = loaded.document.key
         yield from find_author_code(loaded.provider, lambda kind: key(paths.get(kind, ())))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import Contract
+from capsmith.findings import Finding
 from capsmith.importing import kinds, templates
 from capsmith.importing.compare import Difference, DifferenceKind, compare_crds, normalize
 from capsmith.importing.field_paths import describe_field_paths, read_field_paths
@@ -21,7 +22,12 @@ from capsmith.importing.kinds import Reserved, drop_columns, list_reserved_field
 from capsmith.importing.layout import convert_to_plain_data, dump_provider_yaml
 from capsmith.importing.outline import Outline, decide_outline
 from capsmith.importing.refusals import CheckedData, Refusal, check_data, remove_refused
-from capsmith.importing.source import IDENTITY, SourceCrd, describe_credentials
+from capsmith.importing.source import (
+    IDENTITY,
+    SourceCrd,
+    describe_credentials,
+    select_by_name,
+)
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.output.crd import build_crd
@@ -75,6 +81,8 @@ def import_crds(
     Metadata objects.
     """
     name, repository = names
+    everything = sources
+    sources, repeated = select_by_name(everything)
     head = decide_outline(name, sources, metadata, contracts)
     followed = {each.name: contracts[each.contract] for each in head.versions}
     base, skeleton = _skeleton(sources, head, repository, followed, contracts)
@@ -99,11 +107,19 @@ def import_crds(
         refusals, generated = (*refusals, *further), _generated(checked, contracts)
     crds = [
         _compared(crd, source, generated, skeleton)
-        for source in track("comparing kind", sources)
+        for source in track("comparing kind", everything)
         for crd in source.all
     ]
+    refusals = (*refusals, *(_refuse_name(each, first) for each, first in repeated))
     text = dump_provider_yaml(data)
     return Imported(text, tuple(crds), refusals, head.corrected, head.has_machines)
+
+
+def _refuse_name(source: SourceCrd, first: SourceCrd) -> Refusal:
+    name = first.crd.manifest.name
+    message = f"{name} has the same kind, and provider.yaml has each kind once"
+    finding = Finding("kind-repeated", message, source.crd.manifest.location)
+    return Refusal((source.section, source.crd.kind), finding)
 
 
 def _skeleton(

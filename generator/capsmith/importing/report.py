@@ -92,6 +92,10 @@ _OF_ALL = frozenset(
 )
 """Parts whose shape comes from the contract if the author adds no fields."""
 _LOST = "Keep it in the code, or in a patch of config/overlay."
+_LOST_KIND = (
+    "Add the CRD to config/overlay as a resource, declare its permissions in `rbac`, and handle its"
+    " objects in your code."
+)
 _OF_CONTRACT = "Cluster API or capsmith requires it; compare the two and decide."
 _ADDED = "Nothing to do: capsmith's manager or Cluster API uses it."
 
@@ -188,7 +192,11 @@ def _finding(
     id, hint = ids[severity]
     reason = _reason(crd, difference, reasons) if severity is Severity.ERROR else ""
     version = f" {difference.version}" if difference.version else ""
-    message = f"{crd.crd.kind}{version} {format_path(difference.path)}: {_words(difference)}"
+    place = f"{crd.crd.kind}{version} {format_path(difference.path)}"
+    if not difference.path:
+        # Other CRDs may have the same kind.
+        place, hint = crd.crd.manifest.name, _LOST_KIND
+    message = f"{place}: {_words(difference)}"
     return Finding(
         id,
         message + (f" ({reason})" if reason else ""),

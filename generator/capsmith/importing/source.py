@@ -112,6 +112,23 @@ def read_sources(
     return tuple(sorted(sources, key=lambda each: (_ORDER.index(each.role), each.crd.kind)))
 
 
+def select_by_name(
+    sources: Sequence[SourceCrd],
+) -> tuple[tuple[SourceCrd, ...], tuple[tuple[SourceCrd, SourceCrd], ...]]:
+    """Return the kinds of different names, and each further kind with the one of its name.
+
+    provider.yaml has each name once.  Kinds with a role come first, and of several of one role the
+    one in the shortest API group: further groups are usually below the provider's own.
+    """
+    order = sorted(sources, key=lambda each: (_ORDER.index(each.role), len(each.crd.group)))
+    first: dict[str, SourceCrd] = {}
+    for each in order:
+        first.setdefault(each.crd.kind, each)
+    kept = tuple(each for each in sources if first[each.crd.kind] is each)
+    others = ((each, first[each.crd.kind]) for each in sources if first[each.crd.kind] is not each)
+    return kept, tuple(others)
+
+
 def _in_sections(sources: Sequence[SourceCrd]) -> list[SourceCrd]:
     """Put kinds without a role into the section of their API group, or of the other kinds.
 

@@ -16,7 +16,15 @@ from capsmith.importing.importer import Imported
 from capsmith.importing.report import collect_facts, report_differences, summarize
 from capsmith.importing.source import read_sources
 from capsmith.provider_yaml.parse import parse
-from tests.unit.importing.crds import crd, imported, machine_of, manifests_of, provider
+from tests.unit.importing.crds import (
+    INFRASTRUCTURE,
+    crd,
+    imported,
+    machine_of,
+    manifests_of,
+    provider,
+    template_of,
+)
 
 
 def _lost(found: Imported) -> list[str]:
@@ -248,6 +256,35 @@ def test_a_hostile_kind_is_reported_and_left_out() -> None:
     found = imported(*provider(), crd("Acme'); import os", plural="evils"))
     assert "import os" not in found.text
     assert any(each.differences[0].what == "kind" for each in found.crds)
+
+
+def test_the_second_kind_of_a_name_is_reported_and_the_first_comes_back() -> None:
+    group = f"vendor.{INFRASTRUCTURE}"
+    crds = provider(spec={"size": {"type": "string"}})
+    (machine,) = (each for each in imported(*crds).crds if each.crd.kind == "AcmeMachine")
+    others = [crd("AcmeMachine", group=group, spec={"providerID": {"type": "string"}})]
+    others += [template_of("AcmeMachine", {}), crd("AcmePlan", group=group)]
+    others[1]["metadata"]["name"] = f"acmemachinetemplates.{group}"
+    others[1]["spec"]["group"] = group
+    found = imported(*others, *crds)
+
+    assert machine_of(found)["spec"] == {"size": "string"}
+    (same,) = (each for each in found.crds if each.crd.manifest.name == machine.crd.manifest.name)
+    assert same.differences == machine.differences
+    assert _lost(found) == [
+        f"acmemachine{kind}s.{group}: kind is not generated (kind-repeated:"
+        f" acmemachines.{INFRASTRUCTURE} has the same kind, and provider.yaml has each kind once)"
+        for kind in ("", "template")
+    ]
+
+
+def test_kinds_of_one_name_in_two_sections_keep_the_first() -> None:
+    group = "controlplane.cluster.x-k8s.io"
+    spec = {"version": {"type": "string"}}
+    found = imported(*provider(), crd("AcmeCluster", group=group, spec=spec))
+    (lost,) = _lost(found)
+    assert lost.startswith(f"acmeclusters.{group}: kind is not generated (kind-repeated:")
+    assert list(yaml.safe_load(found.text)["infrastructure"]) == ["AcmeCluster", "AcmeMachine"]
 
 
 def test_core_s_kinds_are_left_out() -> None:
