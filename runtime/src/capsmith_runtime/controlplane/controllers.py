@@ -65,6 +65,8 @@ class ControlPlaneGroup(ControllerGroup):
             )
             for kind in kinds
         }
+        for informer in self._informers.values():
+            self._access.add_owners(informer)
         self._controllers = {
             kind.resource.kind: ControlPlaneController(
                 kind,
@@ -104,6 +106,7 @@ class ControlPlaneGroup(ControllerGroup):
         self._queues = queues
         for name, informer in self._informers.items():
             informer.add_handler(_enqueue(queues[name]), own_writes=False)
+            informer.add_handler(self._control_plane_deleted)
         self._caches.machines.add_handler(on_change(self._machine_view, self._enqueue_owner))
         self._caches.machines.add_handler(self._machine_deleted)
         self._workers.set_handler(self._enqueue_by_cluster)
@@ -134,6 +137,12 @@ class ControlPlaneGroup(ControllerGroup):
         # The Machine may have lost its owner (SM-11).
         if is_control_plane(machine) and not metadata.has_controller(machine):
             for value in spec_cluster(machine):
+                self._enqueue_by_cluster(value)
+
+    def _control_plane_deleted(self, change: Delta) -> None:
+        if change.new is None:
+            # Other control planes of its Cluster wait for its Secrets.
+            for value in cluster_of(change.latest):
                 self._enqueue_by_cluster(value)
 
     def _machine_deleted(self, change: Delta) -> None:

@@ -189,6 +189,8 @@ class ManagedControlPlaneController:
         secret = await self._kubeconfigs.get(patcher.obj, key, report)
         # Secrets change only with their content: each change makes core and other controllers
         # reconnect.
+        if report.has_other_owner:
+            return report
         if secret is None or (secret.is_managed and secret.content.digest != digest):
             secret = await self._kubeconfigs.write(patcher.obj, key, content, secret, report)
         if secret is not None and secret.is_managed and secret.content.validity is not None:

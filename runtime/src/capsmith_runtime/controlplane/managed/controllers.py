@@ -13,6 +13,7 @@ from capsmith_runtime.controlplane.secrets.store import SecretStore
 from capsmith_runtime.controlplane.workers import ClusterWorkers
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
+from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_of
 from capsmith_runtime.reconcile.context import ControllerContext
@@ -50,6 +51,7 @@ class ManagedControlPlaneGroup(ControllerGroup):
         }
         for informer in self._informers.values():
             self._held_ids.index(informer, has_provider_ids=False)
+            self._store.add_owners(informer)
         self._controllers = {
             kind.resource.kind: ManagedControlPlaneController(
                 kind,
@@ -86,11 +88,18 @@ class ManagedControlPlaneGroup(ControllerGroup):
                 for obj in informer.by_index(BY_CLUSTER, cluster):
                     queues[name].add(key_of(obj))
 
+        def control_plane_deleted(change: Delta) -> None:
+            if change.new is None:
+                # Other control planes of its Cluster wait for its kubeconfig Secret.
+                for cluster in cluster_of(change.latest):
+                    enqueue(cluster)
+
         def cluster_changed(obj: JSON) -> None:
             enqueue(f"{metadata.namespace(obj)}/{metadata.name(obj)}")
 
         for name, informer in self._informers.items():
             informer.add_handler(_enqueue(queues[name]), own_writes=False)
+            informer.add_handler(control_plane_deleted)
         self._caches.clusters.add_handler(
             on_change(self._caches.reader.read_cluster, cluster_changed)
         )

@@ -86,6 +86,8 @@ class ClusterSecrets:
         }
         secret = await self._kubeconfigs.get(owner, key, report)
         authority, endpoint = pairs[AUTHORITY], cluster.control_plane_endpoint
+        if report.has_other_owner:
+            return report
         if authority is None or endpoint is None or (secret is not None and not secret.is_managed):
             return report
         server = kubeconfig.server_url(endpoint)
@@ -121,6 +123,10 @@ class ClusterSecrets:
             report.add_missing(name)
             return None
         patch = build_adoption_patch(secret.obj, cluster.name, owner, configurations)
+        other = self._store.find_other_owner(secret, owner) if secret.is_managed else ""
+        if other:
+            report.add_taken(name, other)
+            return None
         if patch and secret.is_managed:
             secret = await self._store.patch(secret, {"metadata": patch}, extract)
         elif "labels" in patch:
@@ -226,6 +232,10 @@ class ClusterAccess:
     async def run(self) -> None:
         """Close idle workload cluster connections until cancelled."""
         await self._clients.run()
+
+    def add_owners(self, informer: Informer) -> None:
+        """Register the informer for a kind of control planes, which own the Secrets."""
+        self._store.add_owners(informer)
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
         """Register a function to call with a cluster's key when another client changes a Secret."""

@@ -155,8 +155,8 @@ def build_adoption_patch(
     others = [
         each
         for each in references
-        if _group_and_kind(each) != _group_and_kind(own)
-        and ObjectRef(*_group_and_kind(each), metadata.text(each, "name")) not in configurations
+        if group_and_kind(each) != group_and_kind(own)
+        and ObjectRef(*group_and_kind(each), metadata.text(each, "name")) not in configurations
     ]
     # The API server rejects a second controller.
     if own not in references and not any(each.get("controller") for each in others):
@@ -239,7 +239,8 @@ def _decoded(secret: Object, name: str) -> bytes:
         raise CertificateError(f"its {name} is not base64") from None
 
 
-def _group_and_kind(reference: Object) -> tuple[str, str]:
+def group_and_kind(reference: Object) -> tuple[str, str]:
+    """Return the API group and kind of an object or a reference."""
     group = metadata.text(reference, "apiVersion").partition("/")[0]
     return group, metadata.text(reference, "kind")
 
@@ -259,6 +260,8 @@ class SecretReport:
     faults: list[str] = field(default_factory=list)
     has_missing: bool = False
     """Whether one of the faults is a missing Secret."""
+    has_other_owner: bool = False
+    """Whether one of the faults is a Secret of another control plane."""
     notes: list[str] = field(default_factory=list)
     renewal: datetime | None = None
     """Time at which the kubeconfig must be renewed, or None if it need not be."""
@@ -295,6 +298,14 @@ class SecretReport:
     def add_unusable(self, name: str, why: str) -> None:
         """Record that a Secret cannot be used; ``why`` is shown to the user."""
         self.faults.append(f"Secret {name} cannot be used: {why}")
+
+    def add_taken(self, name: str, owner: str) -> None:
+        """Report a Secret of another control plane of the same Cluster, which must not be changed.
+
+        ``owner`` is that control plane's name.
+        """
+        self.add_unusable(name, f"it belongs to the control plane {owner} of the same Cluster")
+        self.has_other_owner = True
 
     def add_unlabelled(self, name: str, cluster: str) -> None:
         """Report a Secret without the label by which core and bootstrap providers find it.

@@ -20,11 +20,13 @@ from capsmith_runtime.controlplane.secrets.contents import (
     build_secret,
     encode,
     find_cluster,
+    group_and_kind,
     read_kubeconfig,
 )
 from capsmith_runtime.errors import AlreadyExistsError, NotFoundError
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of, version_of
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.kinds import SECRET
@@ -64,6 +66,7 @@ class SecretStore:
         self._clock = clock
         self._secrets: dict[NamespacedName, CachedSecret[Any]] = {}
         self._handler: Callable[[NamespacedName], None] | None = None
+        self._owners: dict[tuple[str, str], Informer] = {}
         labelled = caches.scope.select(labels=CLUSTER_NAME_LABEL, metadata_only=True)
         self.informer = caches.informer(SECRET, labelled)
         self.informer.add_handler(self._changed)
@@ -71,6 +74,29 @@ class SecretStore:
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
         """Register a function to call with a cluster's key when another client changes a Secret."""
         self._handler = handler
+
+    def add_owners(self, informer: Informer) -> None:
+        """Register the informer for a kind of control planes, which may own Secrets."""
+        self._owners[informer.resource.group, informer.resource.kind] = informer
+
+    def find_other_owner(self, secret: CachedSecret[Any], owner: JSON) -> str:
+        """Return the name of the existing control plane that owns a Secret instead of ``owner``.
+
+        Returns an empty string if there is none.  Two control planes of one Cluster would otherwise
+        take its Secrets from each other forever.
+        """
+        informer = self._owners.get(group_and_kind(owner))
+        for each in metadata.items(secret.obj, "metadata", "ownerReferences"):
+            is_other = metadata.text(each, "uid") != metadata.uid(owner)
+            if informer is None or not each.get("controller") or not is_other:
+                continue
+            if group_and_kind(each) == group_and_kind(owner):
+                name = metadata.text(each, "name")
+                found = informer.get(NamespacedName(metadata.namespace(owner), name))
+                # Another object of that name is a successor, for example after a move.
+                if found is not None and metadata.uid(found) == metadata.text(each, "uid"):
+                    return name
+        return ""
 
     async def find(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
         """Return the Secret, or None if it does not exist or the watch has not delivered it yet."""
@@ -195,7 +221,10 @@ class KubeconfigSecrets:
     ) -> CachedKubeconfig:
         """Set owner and label on a managed Secret; report problems of a user's Secret."""
         patch = build_adoption_patch(secret.obj, cluster.name, owner)
-        if not secret.is_managed:
+        other = self._store.find_other_owner(secret, owner) if secret.is_managed else ""
+        if other:
+            report.add_taken(secret_name(cluster.name), other)
+        elif not secret.is_managed:
             _check_kubeconfig(secret, "labels" in patch, cluster, report)
         elif patch:
             return await self._store.patch(secret, {"metadata": patch}, read_kubeconfig)
