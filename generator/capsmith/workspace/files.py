@@ -231,7 +231,7 @@ def replace_unchanged(staged: Path, target: Path, expected: str) -> bool:
     ``expected`` is the digest of the content that may be replaced; a missing file may always be
     created.  If this returns False, both files are unchanged.  If it returns True, ``staged`` no
     longer exists, or holds the former content of ``target``.  Raises OSError if a file operation
-    fails.
+    fails.  A file that another program is still writing has unexpected content, on Linux.
 
     If the operating system or the file system, such as NFS, cannot exchange files, a save between
     the comparison and the rename is lost: there is no way to detect it.
@@ -247,7 +247,7 @@ def replace_unchanged(staged: Path, target: Path, expected: str) -> bool:
             return False
         os.replace(staged, target)
         return True
-    if digest_file(staged) == expected:
+    if digest_file(staged) == expected and not _is_being_written(staged):
         return True
     _exchange(staged, target)
     return False
@@ -264,7 +264,7 @@ def remove_unchanged(target: Path, aside: Path, expected: str) -> bool:
         target.rename(aside)
     except FileNotFoundError:
         return True
-    if digest_file(aside) == expected:
+    if digest_file(aside) == expected and not _is_being_written(aside):
         return True
     if not _create(aside, target):
         # The other program has written the file again, and its newer version wins.
@@ -286,6 +286,32 @@ def _create(staged: Path, target: Path) -> bool:
         return True
     staged.unlink()
     return True
+
+
+def _is_being_written(file: Path) -> bool:
+    """Return whether another program has a file open for writing.
+
+    Its content would be half of what the program saves, and the rest would go to a file that is
+    about to be removed.  The file's name must be unknown to other programs: one that opened it now
+    would have to wait.
+    """
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        # The system grants no lease for reading while a file is open for writing.
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        # Files of another user, and file systems without leases.
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -168,3 +169,17 @@ def test_while_a_change_is_undone(
     found = contents(repository.folder)
     assert {**found, name: ""} == {**_OLD, name: ""} or repository.is_interrupted
     assert not saved or found[name].endswith(" mine")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who writes a file")
+@pytest.mark.parametrize("name", ["a", "gone"])
+def test_while_another_program_is_writing_it(repository: Repository, name: str) -> None:
+    """The other program has the file open, and writes the rest of it later."""
+    file = repository.folder / name
+    with repository.hold(), file.open("w") as stream:
+        stream.write("ol")
+        stream.flush()
+        repository.read_existing(["a", "b", "c", "gone"])
+        assert find_refusal(repository) == ("output-saved", name)
+        stream.write("d mine")
+    assert contents(repository.folder) == {**_OLD, name: "old mine"}
