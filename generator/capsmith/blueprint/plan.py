@@ -12,7 +12,7 @@ import yaml
 from capsmith.blueprint.provider_filters import list_whole_pools
 from capsmith.errors import BlueprintError
 from capsmith.output.clusterctl import Hosting, identify_hosting
-from capsmith.output.identities import list_kinds_with_ids
+from capsmith.output.identities import list_identity_users, list_kinds_with_ids
 from capsmith.output.python_types import has_version_functions, list_converted_versions
 from capsmith.output.rbac import (
     aggregate_permissions,
@@ -199,7 +199,7 @@ def _has_identities(component: Component) -> bool:
 
 def _has_policies(component: Component) -> bool:
     needs = (component.immutable_templates, list_kinds_with_ids(component))
-    return any(needs) or _has_identities(component)
+    return any(needs) or bool(list_identity_users(component))
 
 
 CONDITIONS: Mapping[str, _Condition] = {
@@ -222,6 +222,7 @@ CONDITIONS: Mapping[str, _Condition] = {
     "component_addon": _component("addon"),
     "has_kinds": lambda provider, context: bool(context["component"].resources),
     "has_identities": lambda provider, context: _has_identities(context["component"]),
+    "keeps_identities": lambda provider, context: bool(list_identity_users(context["component"])),
     "has_ids": lambda provider, context: bool(list_kinds_with_ids(context["component"])),
     "has_policies": lambda provider, context: _has_policies(context["component"]),
     "has_immutable_templates": lambda provider, context: bool(

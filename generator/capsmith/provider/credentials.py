@@ -10,6 +10,8 @@ SWITCHABLE: Final = frozenset(
     {"InfraMachine", "InfraMachinePool", "ControlPlane", "IPPool", "GlobalIPPool", "Addon"}
 )
 """Roles for which the author enables the credentials feature separately for each kind."""
+ON_BY_DEFAULT: Final = frozenset({"InfraCluster"})
+"""Roles whose kinds use the provider's identities unless the author disables the feature."""
 _SECTIONS: Final = ("infrastructure", "controlPlane", "ipam", "addon")
 
 
@@ -40,4 +42,4 @@ def has_identity_reference(kind: DraftKind, draft: Draft) -> bool:
         return False
     if kind.spec.implements == "Resource":
         return draft.spec.infrastructure is not None
-    return kind.spec.implements == "InfraCluster" or CREDENTIALS_FEATURE in kind.features
+    return CREDENTIALS_FEATURE in kind.features

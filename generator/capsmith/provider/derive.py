@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from capsmith.provider.contract_fields import RECORDED
-from capsmith.provider.credentials import SWITCHABLE
+from capsmith.provider.credentials import ON_BY_DEFAULT, SWITCHABLE
 from capsmith.provider.described_kinds import (
     MANAGED,
     has_template,
@@ -108,6 +108,8 @@ def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> froze
     managed = switched.get(MANAGED, False)
     off = _OFF_BY_DEFAULT | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
     off |= {RECORDED} if has_own_records(described) else frozenset()
+    if described.implements in ON_BY_DEFAULT:
+        off -= {CREDENTIALS_FEATURE}
     # A feature that none of the provider's contracts has stays off, whatever the author chose; a
     # check reports it.
     known = _known_features(described.implements, contracts)
@@ -142,7 +144,7 @@ def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:
     ]
     fields = [f for shape in shapes for f in (*shape.spec.values(), *shape.status.values())]
     known = frozenset(field.feature for field in fields) - {""}
-    if role not in SWITCHABLE:
+    if role not in SWITCHABLE | ON_BY_DEFAULT:
         known -= {CREDENTIALS_FEATURE}
     return known | frozenset(_WITHOUT_FIELD.get(role, ()))
 

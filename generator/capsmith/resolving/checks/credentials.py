@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from capsmith.contract.model import Contract
-from capsmith.provider.credentials import SWITCHABLE, find_identity_section, has_identities_beside
+from capsmith.provider.credentials import (
+    SWITCHABLE,
+    find_identity_section,
+    has_identities_beside,
+    has_identity_reference,
+)
 from capsmith.provider.described_kinds import MACHINES, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
 from capsmith.provider.model import SOURCE_REF
@@ -37,7 +42,7 @@ def check_identities(draft: Draft, contracts: list[Contract], top: PathReporter)
             reporter.add_error_at_key("credentials-keys", message, "Remove them.", "keys")
         _check_sources(identity, draft, reporter)
     if draft.identities and not _has_users(draft):
-        message = "credentials require infrastructure or a kind that uses them"
+        message = "no kind uses these credentials"
         hint = "Remove them, or write `features: {credentials: true}` in a kind that can use them."
         top.add_error_at_key("credentials-unused", message, hint, "credentials")
 
@@ -58,14 +63,16 @@ def _check_sources(identity: DraftIdentity, draft: Draft, reporter: PathReporter
 
 
 def _has_users(draft: Draft) -> bool:
-    if draft.spec.infrastructure is not None:
-        return True
-    return any(CREDENTIALS_FEATURE in kind.features for kind in draft.kinds)
+    return any(has_identity_reference(kind, draft) for kind in draft.kinds) or any(
+        CREDENTIALS_FEATURE in kind.features for kind in draft.kinds
+    )
 
 
 def check_use_of_credentials(draft: Draft, kind: DraftKind, reporter: PathReporter) -> None:
     """Report ``credentials-feature`` for a kind that cannot use the provider's identities."""
-    if CREDENTIALS_FEATURE not in kind.features or kind.spec.implements not in SWITCHABLE:
+    switched = kind.spec.features or {}
+    is_chosen = kind.spec.implements in SWITCHABLE or CREDENTIALS_FEATURE in switched
+    if CREDENTIALS_FEATURE not in kind.features or not is_chosen:
         return
     if not draft.identities:
         message = "the feature `credentials` needs kinds of identities"

@@ -8,6 +8,7 @@ from typing import Any
 
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.identities import add_identities
 from capsmith_runtime.testing.manifests import Manifests
@@ -161,6 +162,8 @@ class FakeCore:
 
     def _identity(self, kind: InfraClusterKind | InfraMachineKind) -> JSON:
         if self.identity_kind is None or kind is not self.cluster_kind:
+            return {}
+        if CREDENTIALS_FEATURE not in kind.features:
             return {}
         name = self.identity_kind.resource.kind
         (identity,) = self._manifests.samples(name)
