@@ -56,7 +56,7 @@ class WithInfrastructure(Conformance):
         return double
 
 
-def creates_for_clusters(double: InfrastructureDouble) -> bool:
+def has_cluster_resources(double: InfrastructureDouble) -> bool:
     """Return whether clusters have resources of their own, which the double counts."""
     try:
         double.clusters()
@@ -70,7 +70,7 @@ def check_one_cluster(double: InfrastructureDouble) -> None:
 
     A double whose clusters have nothing of their own passes.
     """
-    if not creates_for_clusters(double):
+    if not has_cluster_resources(double):
         return
     names = double.clusters()
     assert len(names) == 1, (

@@ -15,7 +15,7 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
     check_one_cluster,
-    creates_for_clusters,
+    has_cluster_resources,
 )
 from capsmith_runtime.testing.environment import TestEnvironment, condition
 from capsmith_runtime.testing.faults import NONE, Faults
@@ -52,7 +52,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
         simulate(env.infrastructure, FAILURES[failure])
         cluster = env.core.add_cluster()
         # Nothing fails where nothing is created.
-        if creates_for_clusters(env.infrastructure):
+        if has_cluster_resources(env.infrastructure):
             await fails(env, lambda: env.core.infra_cluster(cluster))
         simulate(env.infrastructure, NONE)
         await env.cluster_is_provisioned(cluster)
