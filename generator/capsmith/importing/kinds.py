@@ -84,7 +84,8 @@ def detect_features(source: SourceCrd, shapes: Shapes, moved: Entry) -> dict[str
         for crd, part_shape in ((source.crd, shape), (source.template, template)):
             if crd is None or part_shape is None:
                 continue
-            schema = _version(crd, name).schema
+            version = _version(crd, name)
+            schema = version.schema
             for part, fields in (("spec", part_shape.spec), ("status", part_shape.status)):
                 there = mapping_of(schema, "properties", part, "properties")
                 for field in fields.values():
@@ -96,7 +97,7 @@ def detect_features(source: SourceCrd, shapes: Shapes, moved: Entry) -> dict[str
                         )
                         is_lacking = field.required and field.name not in there
                         if (is_lacking and field.feature in _WHOLE) or (
-                            part == "status" and not _is_writable(there, field)
+                            part == "status" and not _is_writable(there, field, version.storage)
                         ):
                             lacking.add(field.feature)
     # Without a field that the feature requires, or with one that the manager cannot fill in, these
@@ -112,9 +113,17 @@ def detect_features(source: SourceCrd, shapes: Shapes, moved: Entry) -> dict[str
     return found
 
 
-def _is_writable(there: Schema, field: ContractField) -> bool:
-    """Return whether the contract defines all that a CRD requires in a field."""
-    return field.name not in there or not _requires_more(there[field.name], field.schema)
+def _is_writable(there: Schema, field: ContractField, is_stored: bool) -> bool:
+    """Return whether the manager can write a field of the status that a CRD may have.
+
+    The contract defines all that the CRD requires, and in the storage version, which the manager
+    writes, the field has the contract's type.
+    """
+    own = mapping_of(there, field.name)
+    if not own:
+        return True
+    is_other = own.get("type") != field.schema.get("type")
+    return not (is_stored and is_other) and not _requires_more(own, field.schema)
 
 
 def _requires_more(own: Any, contract: Any) -> bool:

@@ -246,6 +246,10 @@ def _reasons(kind: Path, refusals: Iterable[Refusal]) -> dict[tuple[str, str], s
 
 def _field(path: Path) -> tuple[str, str]:
     """Return the field and the keyword that a path in a kind's entry refers to."""
+    if path[:1] == ("versions",):
+        path = path[2:]
+    if path[:1] == ("contractFields",):
+        path = path[1:]
     if not path or path[0] not in ("spec", "status"):
         return "", str(path[0]) if path else "kind"
     field, steps = f".{path[0]}", list(path[1:])
@@ -279,6 +283,9 @@ def _reason(
         if (field[:end], "field") in reasons:
             return reasons[field[:end], "field"]
         end = max(field.rfind(mark, 0, end) for mark in ".[{")
+    is_status = field == ".status" or difference.what == "subresource status"
+    if is_status and difference.change is DifferenceKind.MISSING:
+        return "provider.yaml describes a status by the names of its fields, and this one has none"
     return ""
 
 

@@ -136,3 +136,28 @@ def test_a_subresource_takes_the_status_out_of_writes_of_the_object() -> None:
     assert [each.is_addition for each in compare_crds(original, changed)] == [False]
     del original["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
     assert all(each.is_addition for each in compare_crds(original, changed))
+
+
+def _domains(kind: str) -> dict[str, Any]:
+    attributes = {"controlPlane": {"type": "boolean"}}
+    domain = {"type": "object", "properties": {"name": {"type": "string"}, **attributes}}
+    if kind == "array":
+        return {"type": "array", "items": domain}
+    return {"type": "object", "additionalProperties": domain}
+
+
+def test_a_status_field_of_another_type_comes_back_unwritten() -> None:
+    status = {"ready": {"type": "boolean"}, "failureDomains": _domains("object")}
+    crds = [crd("AcmeCluster", status=status), *provider()[1:]]
+    assert not [each for each in imported(*crds).crds[0].differences if not each.is_addition]
+
+    status["failureDomains"] = _domains("array")
+    label = crds[0]["metadata"]["labels"]
+    for each in crds:
+        each["metadata"]["labels"] = {**label, "cluster.x-k8s.io/v1beta1": "v1beta1"}
+        del each["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"]
+    found = imported(crd("AcmeCluster", status=status), *crds[1:])
+    cluster = yaml.safe_load(found.text)["infrastructure"]["AcmeCluster"]
+    assert cluster["features"]["failureDomains"] is False
+    assert cluster["contractFields"]["status"]["failureDomains"]["type"] == "array"
+    assert not [each for each in found.crds[0].differences if not each.is_addition]

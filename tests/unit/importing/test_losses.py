@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from typing import Any
 
@@ -256,6 +257,29 @@ def test_a_hostile_kind_is_reported_and_left_out() -> None:
     found = imported(*provider(), crd("Acme'); import os", plural="evils"))
     assert "import os" not in found.text
     assert any(each.differences[0].what == "kind" for each in found.crds)
+
+
+def test_a_status_without_named_fields_is_reported_with_the_reason() -> None:
+    command = crd("AcmeCommand")
+    schema = command["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["status"] = {
+        "type": "object",
+        "additionalProperties": {"type": "object", "properties": {"output": {"type": "string"}}},
+    }
+    lost = [each for each in _lost(imported(*provider(), command)) if "AcmeCommand" in each]
+    assert len(lost) == 2
+    assert all("describes a status by the names of its fields" in each for each in lost)
+
+
+def test_a_loss_in_one_version_has_its_reason() -> None:
+    crds = provider()
+    (version,) = crds[0]["spec"]["versions"]
+    older = copy.deepcopy({**version, "name": "v1alpha1", "storage": False})
+    status = older["schema"]["openAPIV3Schema"]["properties"]["status"]
+    status["properties"] = {"initialization": {"type": "string"}}
+    crds[0]["spec"]["versions"].append(older)
+    (lost,) = (each for each in _lost(imported(*crds)) if each.startswith("AcmeCluster v1alpha1"))
+    assert "(contract-field-type: " in lost
 
 
 def test_the_second_kind_of_a_name_is_reported_and_the_first_comes_back() -> None:

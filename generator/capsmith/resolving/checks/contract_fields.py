@@ -117,11 +117,12 @@ class _Check(NamedTuple):
             for name, field in (fields or {}).items():
                 here, schema = reporter.at(part), convert_field(field)
                 found = self._named(name, part, self.followed)
-                if not any(self._is_on(each) for each in found):
+                is_on = any(self._is_on(each) for each in found)
+                if not is_on:
                     self._unwritten(name, part, here)
                 problems = (each for one in found for each in _below(schema, one.schema, ""))
                 for problem in dict.fromkeys(problems):
-                    _report(name, problem, here)
+                    _report(name, problem, here, is_on)
         for index, path in enumerate(written.without or ()):
             self._left_out(path, reporter.at("without", index))
 
@@ -181,9 +182,13 @@ class _Check(NamedTuple):
         reporter.add_warning("contract-field-unwritten", message, hint, name)
 
 
-def _report(name: str, problem: _Mismatch, reporter: PathReporter) -> None:
+def _report(name: str, problem: _Mismatch, reporter: PathReporter, is_on: bool) -> None:
     field = quote(name + problem.field)
-    if problem.is_type:
+    if problem.is_type and not is_on:
+        message = f"{field}: {problem.what}, which Cluster API reads"
+        hint = "Write no value to the field, or add the contract's field in a new API version."
+        reporter.add_warning("contract-field-type", message, hint, name)
+    elif problem.is_type:
         message = f"{field}: {problem.what}"
         hint = "Use the type that Cluster API and the manager write."
         reporter.add_error("contract-field-type", message, hint, name)
