@@ -272,13 +272,15 @@ def test_roles_can_be_named() -> None:
 def test_crds_of_a_former_api_come_back_as_those_of_the_present_one() -> None:
     crds = provider(spec={"size": {"type": "string"}})
     options = ("--dry-run", "--format", "json", *_REPOSITORY)
-    expected = json.loads(run("import", _components(*crds), *options).output)["crds"]
+    expected = json.loads(run("import", _components(*crds), *options).output)["facts"]["crds"]
     for each in crds:
         each["apiVersion"] = "apiextensions.k8s.io/v1beta1"
         (version,) = each["spec"]["versions"]
         each["spec"]["validation"] = version.pop("schema")
         version.pop("additionalPrinterColumns")
-    assert json.loads(run("import", _components(*crds), *options).output)["crds"] == expected
+    assert (
+        json.loads(run("import", _components(*crds), *options).output)["facts"]["crds"] == expected
+    )
 
 
 def test_a_version_without_schema_is_reported_before_anything_is_written() -> None:

@@ -22,12 +22,7 @@ from capsmith.importing.kinds import Reserved, drop_columns, list_reserved_field
 from capsmith.importing.layout import convert_to_plain_data, dump_provider_yaml
 from capsmith.importing.outline import Outline, decide_outline
 from capsmith.importing.refusals import CheckedData, Refusal, check_data, remove_refused
-from capsmith.importing.source import (
-    IDENTITY,
-    SourceCrd,
-    describe_credentials,
-    select_by_name,
-)
+from capsmith.importing.source import IDENTITY, SourceCrd, describe_credentials, select_by_name
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.output.crd import build_crd
