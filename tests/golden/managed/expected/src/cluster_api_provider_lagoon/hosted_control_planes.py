@@ -81,7 +81,8 @@ class HostedControlPlanes:
         return Path(path).read_text() if path else ClusterCredentials(token=control_plane.id)
 
     def _path(self, external_id: str) -> Path:
-        return self._folder / f"{external_id}.json"
+        # Names of objects may be longer than those of files; the end, a UID, is unique.
+        return self._folder / f"{external_id[-200:]}.json"
 
     def _draft(self, control_plane: HostedControlPlane) -> Path:
         handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".")

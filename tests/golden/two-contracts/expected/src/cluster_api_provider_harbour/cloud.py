@@ -130,7 +130,7 @@ class SimulatedCloud:
 
     def _read(self, collection: str, external_id: str) -> str | None:
         try:
-            return (self.folder / collection / f"{external_id}.json").read_text()
+            return (self.folder / collection / _file_name(external_id)).read_text()
         except FileNotFoundError:
             return None
 
@@ -141,7 +141,7 @@ class SimulatedCloud:
             with os.fdopen(handle, "w") as file:
                 file.write(text)
             # Creating a hard link is atomic, and fails if the name exists.
-            os.link(draft, folder / f"{external_id}.json")
+            os.link(draft, folder / _file_name(external_id))
         except FileExistsError:
             return
         finally:
@@ -150,7 +150,7 @@ class SimulatedCloud:
 
     def _delete(self, kind: str, external_id: str) -> bool:
         try:
-            (self.folder / f"{kind}s" / f"{external_id}.json").unlink()
+            (self.folder / f"{kind}s" / _file_name(external_id)).unlink()
         except FileNotFoundError:
             return False
         self._log(f"delete {kind} {external_id}")
@@ -159,3 +159,8 @@ class SimulatedCloud:
     def _log(self, line: str) -> None:
         with (self.folder / "journal.log").open("a") as journal:
             journal.write(line + "\n")
+
+
+def _file_name(external_id: str) -> str:
+    # Names of objects may be longer than those of files; the end, a UID, is unique.
+    return f"{external_id[-200:]}.json"

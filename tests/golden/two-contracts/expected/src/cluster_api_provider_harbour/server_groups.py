@@ -46,7 +46,7 @@ class ServerGroups:
         """Return the servers of a group, the oldest first."""
         found = (
             self._cloud.find_server(path.stem)
-            for path in (self._cloud.folder / "servers").glob(f"{external_id}-*.json")
+            for path in (self._cloud.folder / "servers").glob(f"*{external_id[-150:]}-*.json")
         )
         return sorted((server for server in found if server), key=_number)
 
@@ -116,7 +116,8 @@ class ServerGroups:
             return None
 
     def _path(self, external_id: str) -> Path:
-        return self._folder / f"{external_id}.json"
+        # Names of objects may be longer than those of files; the end, a UID, is unique.
+        return self._folder / f"{external_id[-200:]}.json"
 
     def _write(self, group: ServerGroup) -> None:
         handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".")
