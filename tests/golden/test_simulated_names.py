@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from pathlib import Path
 
-_SOURCE = Path(__file__).parent / "homelab/expected/src/cluster_api_provider_homelab/cloud.py"
+_SOURCE = Path(__file__).parent / "acme/expected/src/cluster_api_provider_acme/cloud.py"
 _UID = "7a63f8ac-64ea-4418-a269-b0492572c6a7"
 
 
 def test_names_of_objects_may_be_longer_than_those_of_files(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("homelab_cloud", _SOURCE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    cloud = module.SimulatedCloud(tmp_path)
+    cloud = runpy.run_path(str(_SOURCE))["SimulatedCloud"](tmp_path)
     one, other = (f"{'n' * 253}.{uid}" for uid in (_UID, _UID[::-1]))
 
     created = cloud.create_cluster(one, "name")
