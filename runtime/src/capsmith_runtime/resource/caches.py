@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.errors import NotFoundError
@@ -33,6 +33,10 @@ MAX_OWNERS: Final = 64
 
 Users may give each of their objects thousands of owners.
 """
+_UNCACHED_SECONDS: Final = 1.0
+"""Seconds until the next reconcile if the cache lacks an owner."""
+_MANY_SECONDS: Final = 60.0
+"""The same, if it lacks so many that they are not looked up."""
 MAX_LOOKUPS: Final = 16
 """Maximum number of owners to look up on the API server in one reconcile."""
 
@@ -97,8 +101,8 @@ class ResourceCaches:
             pending += self._owners(current)
         return None
 
-    async def find_uncached_owner(self, obj: JSON) -> str | None:
-        """Return kind and name of an owner, direct or not, that exists but is not cached yet.
+    async def find_uncached_owner(self, obj: JSON) -> Waiting | None:
+        """Return Waiting if an owner, direct or not, exists but is not cached yet.
 
         Watches of different kinds have no common order, and without its owner an object seems to
         belong to no Cluster. Returns None if all existing owners are cached.
@@ -110,23 +114,23 @@ class ResourceCaches:
             if metadata.uid(current) in seen:
                 continue
             seen.add(metadata.uid(current))
-            for informer, key in self.owner_keys(current):
-                cached = informer.get(key)
-                if cached is not None:
-                    pending.append(cached)
-                    continue
-                lookups += 1
-                if lookups > MAX_LOOKUPS:
-                    return f"one of more than {MAX_LOOKUPS} owners"
+            owners = [(each, key, each.get(key)) for each, key in self.owner_keys(current)]
+            pending += [cached for _, _, cached in owners if cached is not None]
+            uncached = [(each, key) for each, key, cached in owners if cached is None]
+            lookups += len(uncached)
+            if lookups > MAX_LOOKUPS:
+                # A user can add hundreds, and the requests would be repeated forever.
+                return _build_wait(f"one of more than {MAX_LOOKUPS} owners", _MANY_SECONDS)
+            uids = set(owner_uids(current))
+            for informer, key in uncached:
                 try:
-                    uids = set(owner_uids(current))
                     found = await find_live(core.client, informer.resource, key, uids)
                 except NotFoundError:
                     continue  # the kind has no CRD
                 # The garbage collector removes references to owners that do not exist, and another
                 # manager's object may never be cached.
                 if found is not None and core.scope.covers(found):
-                    return f"{informer.resource.kind} {key.name}"
+                    return _build_wait(f"{informer.resource.kind} {key.name}", _UNCACHED_SECONDS)
         return None
 
     def find_identity(self, obj: JSON, cluster: Cluster) -> Object:
@@ -251,3 +255,8 @@ class ResourceCaches:
             **self.informers,
             **self._other_owners,
         }
+
+
+def _build_wait(owner: str, seconds: float) -> Waiting:
+    message = f"{owner} is not in the cache yet, so the Cluster may be unknown"
+    return Waiting(constants.REASON_CLUSTER_NOT_FOUND, message, seconds)

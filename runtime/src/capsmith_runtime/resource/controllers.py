@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
@@ -33,9 +33,6 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 from capsmith_runtime.resource.api import Owner, ResourceDeleteScope, ResourceScope, ResourceState
 from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
-
-_UNCACHED_SECONDS: Final = 1.0
-"""Seconds until the next reconcile if the cache lacks an owner."""
 
 
 class ResourceController:
@@ -83,11 +80,9 @@ class ResourceController:
                 constants.REASON_CLUSTER_NOT_FOUND, f"Cluster {name} does not exist", None
             )
             return await self._reporter.report_wait(patcher, waiting)
-        owner = await self._resources.find_uncached_owner(patcher.obj)
-        if owner is not None:
-            message = f"{owner} is not in the cache yet, so the Cluster may be unknown"
-            waiting = Waiting(constants.REASON_CLUSTER_NOT_FOUND, message, _UNCACHED_SECONDS)
-            return await self._reporter.report_wait(patcher, waiting)
+        unknown = await self._resources.find_uncached_owner(patcher.obj)
+        if unknown is not None:
+            return await self._reporter.report_wait(patcher, unknown)
         return await self._reconcile_normal(patcher, cluster)
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster | None) -> Result:
