@@ -12,6 +12,7 @@ from capsmith.manifests.parse import Manifest, mapping_of, may_vary
 from capsmith.manifests.variables import Trouble, scan
 from capsmith.provider_yaml.values import is_of_format
 from tests.class_operations import REFUSED
+from tests.core_objects import OF_CLASSES
 from tests.mutation.components import first_of
 from tests.mutation.mutants import Mutant, Site, added, drop, edited, operator, put
 
@@ -243,3 +244,14 @@ def _list_classes(site: Site) -> Iterator[Manifest]:
         for manifest in site.bundle.files(artefact):
             if manifest.kind == "ClusterClass":
                 yield manifest
+
+
+@operator("class-definition")
+def class_definition(site: Site) -> Iterator[Mutant]:
+    for manifest in (*site.bundle.files(_CLASS), *site.bundle.files(_TEMPLATE)):
+        is_newest = manifest.document["apiVersion"] == "cluster.x-k8s.io/v1beta2"
+        if manifest.kind == "ClusterClass" and is_newest and manifest.listing("spec", "variables"):
+            for mistake in OF_CLASSES:
+                changed = mistake.applied(manifest.document)
+                text = f"{'.'.join(map(str, mistake.path))} is {mistake.value}"
+                yield edited(manifest, text, lambda document, new=changed: document.update(new))

@@ -9,7 +9,7 @@ import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.wait import eventually
-from capsmith.judge.checks.objects import find_mismatches
+from capsmith.judge.checks.mismatches import find_mismatches
 from tests.e2e.releases import is_kubernetes_since
 from tests.realapi.test_rules import FIELDS
 

@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from capsmith.contract.compatibility import Compatibility, load_compatibility, release_order
+from capsmith.contract.core_kinds import load_core_kinds
 from capsmith.contract.model import (
     Check,
     Contract,
@@ -77,6 +78,7 @@ def load_lazy_parts(contract: Contract) -> Contract:
         types=dict(contract.types),
         hooks=dict(contract.hooks),
         upgrades=dict(contract.upgrades),
+        core_kinds=dict(contract.core_kinds),
     )
 
 
@@ -122,6 +124,7 @@ def _load_contract(version: str, reader: Traversable, rules: Mapping[str, Rule])
         tested=_tested(compatibility, content.core.since, end),
         hooks=Lazy(lambda: load_hooks(reader)),
         upgrades=Lazy(lambda: _upgrades(reader, version)),
+        core_kinds=Lazy(lambda: load_core_kinds(reader)),
         references=load_references(reader),
     )
 

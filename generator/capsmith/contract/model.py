@@ -415,10 +415,7 @@ class ContractReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """One version of the provider contract.
-
-    Instances are equal if they have the same version.
-    """
+    """One version of the provider contract, equal to another with the same name."""
 
     version: str
     """Name of the contract version, such as ``v1beta2``."""
@@ -444,6 +441,8 @@ class Contract:
     """Runtime SDK hooks by name, loaded when first used; the same for all contract versions."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
     """Differences from older contract versions, keyed by version and loaded when first used."""
+    core_kinds: Mapping[str, Mapping[str, Any]] = field(compare=False, repr=False)
+    """Schemas of specs by API version and kind of core and kubeadm, loaded when first used."""
     references: tuple[ContractReference, ...] = field(compare=False, repr=False)
     """References from Cluster API kinds to provider kinds; the same for all contract versions."""
 

@@ -6,22 +6,43 @@ The schemas are part of the rule.  They declare what providers use; all other fi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from capsmith.judge.checks.apiextensions.definition import find_client_faults
 from capsmith.judge.checks.apiextensions.model import is_label_value, is_subdomain
-from capsmith.judge.checks.objects import Mismatch, find_metadata_mismatches, find_value_mismatches
+from capsmith.judge.checks.built_in_pods import (
+    find_key_faults,
+    find_pod_faults,
+    is_finalizer,
+    list_values,
+)
+from capsmith.judge.checks.mismatches import (
+    Mismatch,
+    find_metadata_mismatches,
+    find_value_mismatches,
+)
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN
-from capsmith.manifests.parse import Manifest, has_variable, mapping_of, may_vary, text_of
+from capsmith.manifests.parse import (
+    Manifest,
+    has_variable,
+    list_of,
+    mapping_of,
+    may_vary,
+    text_of,
+    texts_of,
+)
 from capsmith.yamldoc.compose import Path
 
 _HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 _RBAC = "rbac.authorization.k8s.io"
+_STARRED = ("operations", "apiGroups", "apiVersions", "resources")
+"""Fields of a webhook's rule in which a star includes all other values."""
 _SERVED = frozenset({"v1", "v1beta1"})
 """Versions of AdmissionReview that API servers send."""
 _PATH_NAME = re.compile(r"(?!\.{1,2}$)[^/%]+")
@@ -33,8 +54,10 @@ class RequiredAlternatives:
     """Fields of which an object needs at least one."""
 
     path: str
-    """Path to the object, or to a list of objects if it ends with ``[]``."""
+    """Path to the object; ``[]`` stands for each item of a list."""
     keys: tuple[str, ...]
+    most: int = 0
+    """How many of the fields an object may have; 0 if it may have all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +87,18 @@ def check_components_fit(context: Context, params: KindSchemas) -> Iterator[Viol
     # In a source tree, an object may be a patch of another one.
     is_complete = bool(context.bundle.files(Artefact.COMPONENTS))
     for manifest in context.bundle.objects:
-        for mismatch in _find_mismatches(manifest, known, is_complete):
-            where = mismatch.varies_with
-            if where is None or not may_vary(manifest, where, mismatch.is_deep):
-                place = ".".join(map(str, mismatch.path))
-                message = f"{manifest}: {place} {mismatch.message}"
-                yield Violation(manifest, message, path=mismatch.path)
+        yield from _report(manifest, _find_mismatches(manifest, known, is_complete))
+    for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
+        for manifest in context.bundle.files(artefact):
+            yield from _report(manifest, _of_schema(manifest, known, True))
+
+
+def _report(manifest: Manifest, mismatches: Iterable[Mismatch]) -> Iterator[Violation]:
+    for mismatch in mismatches:
+        where = mismatch.varies_with
+        if where is None or not may_vary(manifest, where, mismatch.is_deep):
+            place = ".".join(map(str, mismatch.path))
+            yield Violation(manifest, f"{manifest}: {place} {mismatch.message}", path=mismatch.path)
 
 
 def _open(schema: Any) -> Any:
@@ -91,28 +120,42 @@ def _find_mismatches(
         yield Mismatch(("apiVersion",), "is required")
         return
     kind = (manifest.api_group, manifest.kind)
-    if kind in known:
-        schema = _open(known[kind].schema)
-        yield from find_value_mismatches(schema, manifest.document, (), is_complete)
-        for each in known[kind].one_of if is_complete else ():
-            yield from _lacking(manifest, each)
+    yield from _of_schema(manifest, known, is_complete)
     if manifest.kind in _HOOKS:
         yield from _of_webhooks(manifest, is_complete)
     if kind == ("", "Service"):
         yield from _of_ports(manifest)
+    if kind == (_RBAC, "Role"):
+        for number, rule in enumerate(manifest.listing("rules")):
+            if list_of(rule, "nonResourceURLs"):
+                message = "is only allowed in a ClusterRole"
+                yield Mismatch(("rules", number, "nonResourceURLs"), message)
     if manifest.kind in _BINDINGS and is_complete:
         yield from _of_binding(manifest)
 
 
+def _of_schema(
+    manifest: Manifest, known: Mapping[tuple[str, str], KindSchema], is_complete: bool
+) -> Iterator[Mismatch]:
+    kind = known.get((manifest.api_group, manifest.kind))
+    if kind is None:
+        return
+    yield from find_value_mismatches(_open(kind.schema), manifest.document, (), is_complete)
+    for each in kind.one_of if is_complete else ():
+        yield from _lacking(manifest, each)
+    if is_complete:
+        yield from find_pod_faults(manifest)
+
+
 def _lacking(manifest: Manifest, needed: RequiredAlternatives) -> Iterator[Mismatch]:
-    """Yield the objects that have none of the needed fields."""
-    field = needed.path.removesuffix("[]")
-    found: list[tuple[Path, Any]] = [((field,), manifest.mapping(field))]
-    if field != needed.path:
-        found = [((field, number), each) for number, each in enumerate(manifest.listing(field))]
-    for path, part in found:
-        if not set(needed.keys) & set(mapping_of(part)):
+    """Yield the objects that have none of the needed fields, or too many."""
+    for path, part in list_values(manifest.document, needed.path):
+        found = [key for key in needed.keys if mapping_of(part).get(key) is not None]
+        # The API server drops null, which has no fields.
+        if not found and part is not None:
             yield Mismatch(path, f"has none of {', '.join(needed.keys)}")
+        elif needed.most and len(found) > needed.most:
+            yield Mismatch(path, f"has both {' and '.join(found)}")
 
 
 def _of_binding(manifest: Manifest) -> Iterator[Mismatch]:
@@ -123,6 +166,10 @@ def _of_binding(manifest: Manifest) -> Iterator[Mismatch]:
         # clusterctl replaces a namespace, but adds none.
         if is_account and not text_of(subject, "namespace"):
             yield Mismatch(("subjects", number, "namespace"), "is required")
+        group, expected = text_of(subject, "apiGroup"), "" if is_account else _RBAC
+        if group and group != expected and not has_variable(group):
+            message = f"is {group!r}; expected {expected!r}"
+            yield Mismatch(("subjects", number, "apiGroup"), message)
 
 
 def _metadata(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
@@ -130,6 +177,10 @@ def _metadata(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
     # CRD-26 checks CRDs, and clusterctl the names of Namespaces.
     if manifest.kind == "CustomResourceDefinition":
         return
+    yield from find_key_faults(manifest.document)
+    for key in manifest.listing("metadata", "finalizers"):
+        if isinstance(key, str) and not has_variable(key) and not is_finalizer(key):
+            yield Mismatch(("metadata", "finalizers"), f"has {key!r}, which is not a valid name")
     for key, value in manifest.mapping("metadata", "labels").items():
         text = value if isinstance(value, str) else ""
         if not has_variable(text) and not is_label_value(text):
@@ -151,6 +202,10 @@ def _of_webhooks(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
         known = [each for each in versions or () if each in _SERVED or has_variable(str(each))]
         if versions and not known:
             yield Mismatch((*path, "admissionReviewVersions"), "has none of v1, v1beta1")
+        for place, name in product(range(len(list_of(hook, "rules"))), _STARRED):
+            values = texts_of(list_of(hook, "rules")[place], name)
+            if _has_star_beside(name, values):
+                yield Mismatch((*path, "rules", place, name), "has other values beside a star")
         client = mapping_of(hook, "clientConfig")
         if client and is_complete:
             for fault in find_client_faults(client):
@@ -158,6 +213,15 @@ def _of_webhooks(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
                     yield Mismatch(
                         (*path, "clientConfig", *fault.path), f"is wrong: {fault.message}"
                     )
+
+
+def _has_star_beside(field: str, values: Sequence[str]) -> bool:
+    """Return whether a list has a star, and another value that the star includes."""
+    if field != "resources":
+        return "*" in values and len(values) > 1
+    if "*/*" in values:
+        return len(values) > 1
+    return "*" in values and any("/" not in each for each in values if each != "*")
 
 
 def _of_ports(manifest: Manifest) -> Iterator[Mismatch]:

@@ -50,31 +50,6 @@ def find_wrong_references(
                 yield from _at_place(manifest, form, place)
 
 
-_OF_MACHINES = ("MachineDeployment", "MachineSet", "MachinePool")
-_CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
-"""Label that core's webhook adds to selectors and templates."""
-
-
-def find_refused_machines(manifest: Manifest) -> Iterator[tuple[Path, str]]:
-    """Yield why core's webhook refuses an object with a template for Machines.
-
-    Source: https://github.com/kubernetes-sigs/cluster-api/blob/v1.14.2/core/webhooks/admission/machinedeployment.go
-    """
-    if manifest.api_group != "cluster.x-k8s.io" or manifest.kind not in _OF_MACHINES:
-        return
-    template = ("spec", "template", "spec", "clusterName")
-    own = text_of(manifest.document, "spec", "clusterName")
-    inner = text_of(manifest.document, *template)
-    if own and inner and own != inner and not has_variable(own + inner):
-        yield template, f"is {inner}, and spec.clusterName is {own}"
-    labels = manifest.mapping("spec", "template", "metadata", "labels")
-    for key, value in manifest.mapping("spec", "selector", "matchLabels").items():
-        known = labels.get(key)
-        if key == _CLUSTER_NAME or known == value or has_variable(f"{key} {value} {known}"):
-            continue
-        yield ("spec", "selector", "matchLabels", key), "matches no label of spec.template"
-
-
 def _at_place(
     manifest: Manifest, form: ReferenceForm, place: ReferencePlace
 ) -> Iterator[tuple[Path, str]]:

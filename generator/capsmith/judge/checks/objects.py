@@ -1,59 +1,19 @@
-"""Check the objects in cluster templates and ClusterClasses against all known CRDs.
-
-Schemas are untrusted input: a limit with a wrong type is ignored.
-"""
+"""Check the objects in cluster templates and ClusterClasses against all known CRDs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
-from typing import Any, NamedTuple
 
-from capsmith.judge.checks.core_references import (
-    ReferenceForm,
-    find_refused_machines,
-    find_wrong_references,
-)
+from capsmith.judge.checks.core_objects import find_core_mismatches
+from capsmith.judge.checks.core_references import ReferenceForm, find_wrong_references
+from capsmith.judge.checks.core_refusals import find_refusals
+from capsmith.judge.checks.mismatches import Mismatch, find_metadata_mismatches, find_mismatches
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
-from capsmith.manifests.crds import OPEN, Crd, CrdVersion
-from capsmith.manifests.parse import (
-    Manifest,
-    has_variable,
-    list_of,
-    mapping_of,
-    may_vary,
-    text_of,
-    texts_of,
-)
-from capsmith.provider_yaml.patterns import explain_refusal
-from capsmith.provider_yaml.values import find_value_errors
-from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.quote import quote
-
-_OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
-_TYPES: dict[str, tuple[type, ...]] = {
-    # As for clusterctl, what looks like a date is a text.
-    "string": (str, date),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
-
-
-class Mismatch(NamedTuple):
-    """A place where an object does not match its CRD's schema."""
-
-    path: Path
-    message: str
-    varies_with: Path | None = None
-    """Path at which a variable's value could resolve the mismatch; None if no value could."""
-    is_deep: bool = False
-    """Whether a variable at any depth below ``varies_with`` could resolve the mismatch."""
+from capsmith.manifests.crds import Crd, CrdVersion
+from capsmith.manifests.parse import Manifest, list_of, may_vary, text_of, texts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +52,10 @@ def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Man
             yield from ((manifest, each) for each in find_metadata_mismatches(manifest))
             crd = known.get((manifest.api_group, manifest.kind))
             if crd is None:
-                for path, why in find_wrong_references(manifest, params.references):
-                    yield manifest, Mismatch(path, why)
-                for path, why in find_refused_machines(manifest):
-                    yield manifest, Mismatch(path, why)
+                for mismatch in _of_core(context, params, manifest):
+                    where = mismatch.varies_with
+                    if where is None or not may_vary(manifest, where, mismatch.is_deep):
+                        yield manifest, mismatch
                 continue
             version = _version(crd, manifest)
             if version is None:
@@ -118,14 +78,18 @@ def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Man
                     yield manifest, mismatch
 
 
-def find_metadata_mismatches(manifest: Manifest) -> Iterator[Mismatch]:
-    """Yield the labels and annotations that the API server refuses, whatever the kind."""
-    for name in ("labels", "annotations"):
-        for key, value in manifest.mapping("metadata", name).items():
-            # null becomes an empty string.
-            if isinstance(key, str) and not isinstance(value, str | date | None):
-                path: Path = ("metadata", name, key)
-                yield Mismatch(path, f"is {_name(value)}; expected string")
+def _of_core(context: Context, params: KnownReferences, manifest: Manifest) -> Iterator[Mismatch]:
+    """Yield why core or the API server refuses an object of core's or kubeadm's kinds."""
+    found = [*find_wrong_references(manifest, params.references), *find_refusals(manifest)]
+    yield from (Mismatch(path, why) for path, why in found)
+    for mismatch in find_core_mismatches(manifest, context.contract.core_kinds):
+        # A reference of another form, or at another place, has no field that this one needs.
+        is_required = mismatch.message == "is required"
+        if not any(
+            mismatch.path[: len(path)] == path or (is_required and mismatch.path[:-1] == path[:-1])
+            for path, _ in found
+        ):
+            yield mismatch
 
 
 def _version(crd: Crd, manifest: Manifest) -> CrdVersion | None:
@@ -140,242 +104,3 @@ def _defaulted(context: Context) -> Iterator[tuple[str, str]]:
             for rule in list_of(hook, "rules"):
                 for group in texts_of(rule, "apiGroups"):
                     yield from ((group, resource) for resource in texts_of(rule, "resources"))
-
-
-def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mismatch]:
-    """Yield each mismatch between an object and its schema.
-
-    If ``complete`` is true, missing required fields count as mismatches.
-    """
-    for name, value in mapping_of(document).items():
-        if name in _OF_EVERY_OBJECT or name == "status":
-            continue
-        part = mapping_of(schema, "properties").get(name)
-        if part is None:
-            yield Mismatch((name,), "is not a field")
-        else:
-            yield from find_value_mismatches(part, value, (name,), complete)
-
-
-def find_value_mismatches(
-    schema: Any, value: Any, path: Path, complete: bool
-) -> Iterator[Mismatch]:
-    """Yield each mismatch between a value, which is at ``path`` of an object, and its schema."""
-    # The API server drops null, and an unknown value matches any schema.
-    if value is None or (isinstance(value, str) and has_variable(value)):
-        return
-    if mapping_of(schema).get("x-kubernetes-int-or-string") is True:
-        if not isinstance(value, int | str) or isinstance(value, bool):
-            yield Mismatch(path, "is neither an integer nor a string")
-        else:
-            yield from _limits(mapping_of(schema), value, path, complete)
-        return
-    kind = mapping_of(schema).get("type")
-    types = _TYPES.get(kind, ()) if isinstance(kind, str) else ()
-    if types and (not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean")):
-        # JSON has only one number type: for the API server, 1.0 is an integer.
-        if not (isinstance(value, float) and value.is_integer() and kind == "integer"):
-            yield Mismatch(path, f"is {_name(value)}; expected {kind}")
-        return
-    choices = list_of(schema, "enum")
-    if choices and value not in choices:
-        message = f"is {value!r}; expected one of {', '.join(map(str, choices))}"
-        yield Mismatch(path, message, path)
-    elif complete or value:
-        # A webhook that sets missing fields may also replace an empty value.
-        yield from _limits(mapping_of(schema), value, path, complete)
-    if isinstance(value, list):
-        # A part that preserves unknown fields declares no items, and preserves unknown items as
-        # well.
-        items = mapping_of(schema).get("items")
-        for number, item in enumerate(value if items is not None else ()):
-            yield from find_value_mismatches(items, item, (*path, number), complete)
-    elif isinstance(value, dict):
-        yield from _mapping(schema, value, path, complete)
-
-
-def _limits(
-    schema: Mapping[str, Any], value: Any, path: Path, complete: bool
-) -> Iterator[Mismatch]:
-    """Yield each limit that a value of the right type violates.
-
-    If ``complete``, missing required fields count too.
-    """
-    for below, why, is_deep in find_broken_limits(schema, value, complete):
-        part = _at(value, below)
-        pattern = schema.get("pattern")
-        is_own = why.endswith("the pattern") and not below and isinstance(pattern, str)
-        detail = f" {quote(str(pattern))}" if is_own else ""
-        is_scalar = not isinstance(part, list | dict)
-        found = why.removeprefix("it ") if why.startswith("it ") else f"is invalid: {why}"
-        if is_scalar:
-            found = f"is {quote(str(part))}: {why}"
-        yield Mismatch((*path, *below), f"{found}{detail}", path, is_deep)
-
-
-def _at(value: Any, path: Path) -> Any:
-    for step in path:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) else None
-        else:
-            value = mapping_of(value).get(step)
-    return value
-
-
-def _mapping(
-    schema: Any, value: Mapping[Any, Any], path: Path, complete: bool
-) -> Iterator[Mismatch]:
-    properties = mapping_of(schema, "properties")
-    for name, item in value.items():
-        if not isinstance(name, str) or has_variable(name):
-            continue
-        if name in properties:
-            yield from find_value_mismatches(properties[name], item, (*path, name), complete)
-        elif "additionalProperties" in mapping_of(schema):
-            below = mapping_of(schema, "additionalProperties")
-            yield from find_value_mismatches(below, item, (*path, name), complete)
-        elif not _is_open(schema):
-            yield Mismatch((*path, name), "is not a field")
-    for name in texts_of(schema, "required") if complete else ():
-        part = properties.get(name)
-        if name not in value and "default" not in mapping_of(part):
-            yield Mismatch((*path, name), "is required", path)
-
-
-def _is_open(schema: Any) -> bool:
-    data = mapping_of(schema)
-    return data.get(OPEN) is True or data.get("x-kubernetes-embedded-resource") is True
-
-
-def _name(value: Any) -> str:
-    names = {bool: "a boolean", str: "a string", list: "a list", dict: "a mapping"}
-    return names.get(type(value), "a number")
-
-
-_SIZES = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
-_RANGES = ("minimum", "maximum", "multipleOf")
-_FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
-_RANGED = (("integer", "int32"), ("number", "float"))
-"""Types and formats whose range API servers check since Kubernetes v1.36."""
-_LIST_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
-_ALTERNATIVES = ("allOf", "anyOf", "oneOf")
-
-
-def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
-    """Yield each limit that a value violates, as a tuple (path, reason, is_deep).
-
-    A violation is deep if a variable at any depth could resolve it.  If ``complete`` is true, the
-    value is final, so missing fields count.  ``value`` must have the schema's type.  Violations
-    inside nested values are not included.
-    """
-    value = fill_defaults(schema, value)
-    for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):
-        yield path, why, False
-    for path, why in find_value_errors(value, {**_list_type(schema), OPEN: True}):
-        yield path, why, True
-    # Whether alternatives match may depend on every part of the value.
-    if complete and not has_unknown(value) and not _has_unknown_pattern(_junctors(schema)):
-        for path, why in find_value_errors(value, {**_junctors(schema), OPEN: True}):
-            yield path, why, True
-
-
-def fill_defaults(schema: Any, value: Any) -> Any:
-    """Return a value with the schema's defaults filled in, as the API server does."""
-    if isinstance(value, list):
-        items = mapping_of(schema, "items")
-        return [fill_defaults(items, item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    properties = mapping_of(schema, "properties")
-    others = mapping_of(schema).get("additionalProperties")
-    found = {
-        name: fill_defaults(properties.get(name, others), each) for name, each in value.items()
-    }
-    for name, part in properties.items():
-        if name not in found and "default" in mapping_of(part):
-            found[name] = fill_defaults(part, part["default"])
-    return found
-
-
-def has_unknown(value: Any) -> bool:
-    """Return whether any part of a value depends on a variable with an unknown value."""
-    if isinstance(value, dict):
-        return any(has_unknown(each) for pair in value.items() for each in pair)
-    if isinstance(value, list):
-        return any(map(has_unknown, value))
-    return value is None or (isinstance(value, str) and has_variable(value))
-
-
-def _plain(schema: Any) -> dict[str, Any]:
-    """Return a schema's well-formed limits for the value itself, without nested values."""
-    data = mapping_of(schema)
-    limits: dict[str, Any] = {
-        **{key: data[key] for key in _SIZES if _is_number(data.get(key), int)},
-        **{key: data[key] for key in _RANGES if _is_number(data.get(key), int, float)},
-        **{key: True for key in _FLAGS if data.get(key) is True},
-    }
-    kind, form = data.get("type"), data.get("format")
-    if isinstance(form, str) and (kind in (None, "string") or (kind, form) in _RANGED):
-        limits |= {"type": kind or "string", "format": form}
-    elif kind == "integer":
-        limits["type"] = kind
-    pattern = data.get("pattern")
-    if isinstance(pattern, str) and not explain_refusal(pattern):
-        limits["pattern"] = pattern
-    return limits
-
-
-def _list_type(schema: Any) -> dict[str, Any]:
-    kind, keys = mapping_of(schema).get(_LIST_TYPE), texts_of(schema, _KEYS)
-    if kind == "set":
-        return {_LIST_TYPE: kind}
-    return {_LIST_TYPE: kind, _KEYS: list(keys)} if kind == "map" and keys else {}
-
-
-def _junctors(schema: Any) -> dict[str, Any]:
-    """Return the alternatives (such as ``anyOf``) of a schema, reduced to their validations."""
-    data = mapping_of(schema)
-    found: dict[str, Any] = {
-        key: [_nested(each) for each in list_of(data, key)]
-        for key in _ALTERNATIVES
-        if list_of(data, key)
-    }
-    if isinstance(data.get("not"), Mapping):
-        found["not"] = _nested(data["not"])
-    return found
-
-
-def _nested(schema: Any) -> dict[str, Any]:
-    """Return the validations of an alternative; an alternative does not declare fields or types."""
-    data = mapping_of(schema)
-    found: dict[str, Any] = {**_plain(data), **_junctors(data)}
-    if isinstance(data.get("pattern"), str):
-        found["pattern"] = data["pattern"]
-    if list_of(data, "enum"):
-        found["enum"] = list_of(data, "enum")
-    if texts_of(data, "required"):
-        found["required"] = list(texts_of(data, "required"))
-    below: Mapping[str, Callable[[Any], Any]] = {
-        "items": _nested,
-        "properties": lambda parts: {str(name): _nested(each) for name, each in parts.items()},
-    }
-    for key, convert in below.items():
-        if isinstance(data.get(key), Mapping):
-            found[key] = convert(data[key])
-    return found
-
-
-def _has_unknown_pattern(alternative: Any) -> bool:
-    """Return whether an alternative has an unsupported pattern and could match too many values."""
-    if isinstance(alternative, list):
-        return any(map(_has_unknown_pattern, alternative))
-    if not isinstance(alternative, dict):
-        return False
-    pattern = alternative.get("pattern")
-    return (isinstance(pattern, str) and bool(explain_refusal(pattern))) or any(
-        _has_unknown_pattern(each) for each in alternative.values()
-    )
-
-
-def _is_number(value: Any, *types: type) -> bool:
-    return isinstance(value, types) and not isinstance(value, bool)

@@ -96,8 +96,8 @@ def check(
     """Return a decorator that registers a check under ``name``.
 
     ``params`` is the dataclass for the check's parameters.  Set ``is_shared`` if the check reads
-    only the bundle, and nothing in it that depends on the contract version: roles do not, but the
-    choice of API versions does.  Raises ValueError if the name is taken.
+    only the bundle and core's kinds, and nothing that depends on the contract version: roles do
+    not, but the choice of API versions does.  Raises ValueError if the name is taken.
     """
 
     def register(function: CheckFunction) -> CheckFunction:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capsmith.judge.checks.cluster_classes import list_classes
-from capsmith.judge.checks.objects import Mismatch, find_value_mismatches
+from capsmith.judge.checks.mismatches import Mismatch, find_value_mismatches
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, may_vary, text_of

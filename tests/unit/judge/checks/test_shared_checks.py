@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from capsmith.commands.load import load_contracts
+from capsmith.contract.core_kinds import CoreKinds
 from capsmith.contract.model import Contract, Rule
 from capsmith.judge.checks.evaluate import SharedResults, find_violations
 from capsmith.judge.checks.registry import NoParams, Violation, bind, list_checks
@@ -89,7 +90,7 @@ metadata: {name: thing}
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: ClusterClass
 metadata: {name: class}
-spec: {patches: [{name: one, definitions: [{jsonPatches: [{valueFrom: {variable: absent}}]}]}]}
+spec: {variables: [{name: a.b}], patches: [{name: one, definitions: [{jsonPatches: [{valueFrom: {variable: absent}}]}]}]}
 ---
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
@@ -103,10 +104,18 @@ _SHARED = sorted(name for name, each in list_checks().items() if each.is_shared)
 
 
 @dataclass(frozen=True)
+class _CoreKinds:
+    """What all contracts have alike."""
+
+    core_kinds: CoreKinds
+
+
+@dataclass(frozen=True)
 class _BundleOnly:
-    """A context that has neither contract nor rule."""
+    """A context that has no rule, and of the contract only what all contracts have alike."""
 
     bundle: Bundle
+    contract: _CoreKinds
 
 
 def _bundle() -> Bundle:
@@ -128,7 +137,7 @@ def _run(rule: Rule, bundle: Bundle) -> list[Violation]:
     assert rule.check is not None
     named = list_checks()[rule.check.name]
     params = () if named.params is NoParams else (bind(named.params, rule.check.params),)
-    context: Any = _BundleOnly(bundle)
+    context: Any = _BundleOnly(bundle, _CoreKinds(load_contracts()[0].core_kinds))
     return list(named.run(context, *params))
 
 

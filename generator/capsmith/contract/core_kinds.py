@@ -1,0 +1,49 @@
+"""Schemas of the specs of core's and kubeadm's kinds, from ``schemas/core/kinds.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from capsmith.contract.reading import make_error
+
+CoreKinds = Mapping[str, Mapping[str, Any]]
+"""OpenAPI schemas of specs, by API version, such as ``cluster.x-k8s.io/v1beta2``, and kind."""
+
+_SHARED = "$shared"
+
+
+def load_core_kinds(reader: Traversable) -> CoreKinds:
+    """Load the schemas from the schemas folder ``reader``.
+
+    Raises UnreadableInput for invalid data.
+    """
+    file = reader / "core" / "kinds.json"
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return _Resolver(data["shared"]).resolve(data["kinds"])
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise make_error(str(file), f"invalid data: {error}") from error
+
+
+class _Resolver:
+    """Replaces references to shared parts by the parts, which stay one object each."""
+
+    def __init__(self, shared: list[Any]) -> None:
+        self._shared = shared
+        self._resolved: dict[int, Any] = {}
+
+    def resolve(self, part: Any) -> Any:
+        """Return a part of the data without references."""
+        if isinstance(part, list):
+            return [self.resolve(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if _SHARED not in part:
+            return {key: self.resolve(value) for key, value in part.items()}
+        number = part[_SHARED]
+        if number not in self._resolved:
+            self._resolved[number] = self.resolve(self._shared[number])
+        return self._resolved[number]

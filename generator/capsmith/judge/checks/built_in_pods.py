@@ -1,0 +1,159 @@
+"""Check the Pods of workloads for what the API server compares between fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from capsmith.judge.checks.apiextensions.model import is_qualified_name
+from capsmith.judge.checks.mismatches import Mismatch
+from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of
+from capsmith.yamldoc.compose import Path
+
+_POD: Path = ("spec", "template", "spec")
+_KEYED = (
+    "metadata.labels",
+    "metadata.annotations",
+    "spec.template.metadata.labels",
+    "spec.template.metadata.annotations",
+)
+_SELECTORS = (
+    "spec.selector.matchExpressions[]",
+    "webhooks[].namespaceSelector.matchExpressions[]",
+    "webhooks[].objectSelector.matchExpressions[]",
+)
+_WITH_VALUES, _WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
+_FINALIZERS = frozenset({"foregroundDeletion", "orphan", "kubernetes"})
+_QUANTITY = re.compile(r"([+-]?[0-9]*[.]?[0-9]*)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
+_UNITS = {
+    **{
+        unit: Fraction(1000**power) for power, unit in enumerate(("", "k", "M", "G", "T", "P", "E"))
+    },
+    **{f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", 1)},
+    **{unit: Fraction(1, 1000**power) for power, unit in enumerate("mun", 1)},
+}
+_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_FURTHER = ("hugepages-",)
+"""Prefixes of further names of resources without a slash."""
+
+
+def list_values(document: Any, path: str) -> Iterator[tuple[Path, Any]]:
+    """Yield the values that are there at a path, in which ``[]`` stands for each item of a list."""
+    head, _, rest = path.partition(".")
+    name = head.removesuffix("[]")
+    if name not in mapping_of(document):
+        return
+    found: list[tuple[Path, Any]] = [((name,), document[name])]
+    if name != head:
+        found = [((name, number), each) for number, each in enumerate(list_of(document, name))]
+    for step, value in found:
+        below = list_values(value, rest) if rest else [((), value)]
+        yield from (((*step, *deeper), each) for deeper, each in below)
+
+
+def find_key_faults(document: Any) -> Iterator[Mismatch]:
+    """Yield the keys of labels, annotations and selectors that the API server refuses."""
+    for place in _KEYED:
+        for path, part in list_values(document, place):
+            for key in mapping_of(part):
+                if isinstance(key, str) and not has_variable(key):
+                    # The API server ignores the case of annotations.
+                    text = key.lower() if place.endswith("annotations") else key
+                    if not is_qualified_name(text):
+                        yield Mismatch((*path, key), "is not a valid key")
+    for place in _SELECTORS:
+        for path, each in list_values(document, place):
+            has_values = bool(list_of(each, "values"))
+            operator = text_of(each, "operator")
+            if operator in _WITH_VALUES and not has_values:
+                yield Mismatch((*path, "values"), f"is required by the operator {operator}")
+            if operator in _WITHOUT_VALUES and has_values:
+                yield Mismatch((*path, "values"), f"is not allowed with the operator {operator}")
+
+
+def is_finalizer(text: str) -> bool:
+    """Return whether the API server accepts the name of a finalizer."""
+    return text in _FINALIZERS or ("/" in text and is_qualified_name(text))
+
+
+def find_pod_faults(manifest: Manifest) -> Iterator[Mismatch]:
+    """Yield the values in a workload that the API server refuses because of others."""
+    yield from _of_strategy(manifest)
+    pod = manifest.mapping(*_POD)
+    for number, each in enumerate(list_of(pod, "tolerations")):
+        yield from _of_toleration(each, (*_POD, "tolerations", number))
+    for field in ("initContainers", "containers"):
+        for number, container in enumerate(list_of(pod, field)):
+            yield from _of_container(container, (*_POD, field, number))
+
+
+def _of_strategy(manifest: Manifest) -> Iterator[Mismatch]:
+    strategy = manifest.mapping("spec", "strategy")
+    rolling = strategy.get("rollingUpdate")
+    path: Path = ("spec", "strategy", "rollingUpdate")
+    if rolling is not None and strategy.get("type") == "Recreate":
+        yield Mismatch(path, "is not allowed with the type Recreate")
+    elif all(mapping_of(rolling).get(key) in (0, "0%") for key in ("maxSurge", "maxUnavailable")):
+        yield Mismatch(path, "lets no Pod be replaced")
+
+
+def _of_toleration(toleration: Any, path: Path) -> Iterator[Mismatch]:
+    key, value, operator = (text_of(toleration, name) for name in ("key", "value", "operator"))
+    if any(map(has_variable, (key, value, operator))):
+        return
+    if operator == "Exists" and value:
+        yield Mismatch((*path, "value"), "is not allowed with the operator Exists")
+    if not key and operator != "Exists":
+        yield Mismatch(
+            (*path, "operator"), f"is {operator!r}; without a key, it has to be 'Exists'"
+        )
+
+
+def _of_container(container: Any, path: Path) -> Iterator[Mismatch]:
+    for number, each in enumerate(list_of(container, "env")):
+        # An empty text counts as absent.
+        if mapping_of(each).get("value") and mapping_of(each).get("valueFrom") is not None:
+            yield Mismatch((*path, "env", number), "has both value and valueFrom")
+    for field in ("livenessProbe", "startupProbe"):
+        if mapping_of(container, field).get("successThreshold") not in (None, 0, 1):
+            yield Mismatch((*path, field, "successThreshold"), "is not 1")
+    names = [text_of(each, "name") for each in list_of(container, "ports")]
+    for number, name in enumerate(names):
+        if name and name in names[:number] and not has_variable(name):
+            yield Mismatch((*path, "ports", number, "name"), f"is {name} for the second time")
+    security = mapping_of(container, "securityContext")
+    if security.get("privileged") is True and security.get("allowPrivilegeEscalation") is False:
+        yield Mismatch((*path, "securityContext"), "is privileged without privilege escalation")
+    yield from _of_resources(mapping_of(container, "resources"), (*path, "resources"))
+
+
+def _of_resources(resources: Mapping[str, Any], path: Path) -> Iterator[Mismatch]:
+    limits = mapping_of(resources, "limits")
+    for field in ("limits", "requests"):
+        for name in filter(_is_text, mapping_of(resources, field)):
+            is_known = name in _RESOURCES or "/" in name or name.startswith(_FURTHER)
+            if not is_known and not has_variable(name):
+                yield Mismatch((*path, field, name), "is no resource of a container")
+    for name, value in mapping_of(resources, "requests").items():
+        request, limit = _amount(value), _amount(limits.get(name))
+        if request is not None and limit is not None and request > limit:
+            message = f"is {value}, and the limit is {limits[name]}"
+            yield Mismatch((*path, "requests", name), message)
+
+
+def _amount(value: Any) -> Fraction | None:
+    """Return a quantity's number; None if it is not readable."""
+    match = _QUANTITY.fullmatch(str(value)) if value is not None else None
+    if match is None or not re.search("[0-9]", match[1]):
+        return None
+    unit = match[2] or ""
+    if unit in _UNITS:
+        return Fraction(match[1]) * _UNITS[unit]
+    # A longer exponent would only cost time.
+    return Fraction(match[1] + unit) if len(unit) < 4 else None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)

@@ -1,0 +1,83 @@
+"""Check objects of core's and kubeadm's own kinds against the schemas of these kinds.
+
+The CRDs are no part of a provider's release, so their schemas are data of capsmith.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from capsmith.judge.checks.mismatches import Mismatch, find_value_mismatches
+from capsmith.manifests.crds import OPEN
+from capsmith.manifests.parse import Manifest, mapping_of, text_of
+from capsmith.yamldoc.compose import Path
+
+CoreKinds = Mapping[str, Mapping[str, Any]]
+
+_SET = {"MachineDeployment": "selector", "MachineSet": "selector"}
+"""Required fields that core's webhook sets."""
+_EMPTY_IN_V1BETA1 = {
+    **dict.fromkeys(
+        ("Machine", "MachineDeployment", "MachinePool", "MachineSet"), "infrastructureRef"
+    ),
+    "MachineHealthCheck": "timeout",
+}
+"""Required fields of v1beta1 that core's conversion writes with empty values."""
+
+
+def find_core_mismatches(manifest: Manifest, kinds: CoreKinds) -> Iterator[Mismatch]:
+    """Yield each mismatch between an object and its kind in core or kubeadm.
+
+    Objects of other kinds have none.
+    """
+    api_version = text_of(manifest.document, "apiVersion")
+    served = [name for name in kinds if name.rpartition("/")[0] == manifest.api_group]
+    of_kind = [name for name in served if manifest.kind in kinds[name]]
+    if not of_kind:
+        return
+    if api_version not in of_kind:
+        yield Mismatch(("apiVersion",), f"{api_version} is not served; use {', '.join(of_kind)}")
+        return
+    schema = kinds[api_version][manifest.kind]
+    others = {name: kinds[name][manifest.kind] for name in of_kind if name != api_version}
+    spec = manifest.document.get("spec")
+    for mismatch in find_value_mismatches(schema, {} if spec is None else spec, ("spec",), True):
+        if not _is_set_by_core(manifest, mismatch):
+            yield mismatch._replace(message=mismatch.message + _where(mismatch, others))
+
+
+def _is_set_by_core(manifest: Manifest, mismatch: Mismatch) -> bool:
+    """Return whether core writes a required field that is missing."""
+    fields = [_SET.get(manifest.kind)]
+    if text_of(manifest.document, "apiVersion").endswith("/v1beta1"):
+        fields.append(_EMPTY_IN_V1BETA1.get(manifest.kind))
+    return mismatch.message == "is required" and mismatch.path[-1] in fields
+
+
+def _where(mismatch: Mismatch, others: Mapping[str, Any]) -> str:
+    """Return which other API version has an unknown field, as the end of a message."""
+    if mismatch.message != "is not a field":
+        return ""
+    found = [name for name, schema in others.items() if _declares(schema, mismatch.path[1:])]
+    return f", other than in {', '.join(found)}" if found else ""
+
+
+def _declares(schema: Any, path: Path) -> bool:
+    return _find(schema, path) is not None
+
+
+def _find(schema: Any, path: Path) -> Any:
+    """Return the schema at a path; None if it is not declared."""
+    for step in path:
+        data = mapping_of(schema)
+        if data.get(OPEN) is True:
+            return {}
+        schema = data.get("items") if isinstance(step, int) else _property(data, str(step))
+        if schema is None:
+            return None
+    return schema
+
+
+def _property(schema: Mapping[str, Any], name: str) -> Any:
+    return mapping_of(schema, "properties").get(name, schema.get("additionalProperties"))

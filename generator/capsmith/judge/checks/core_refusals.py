@@ -1,0 +1,168 @@
+"""Check objects of core's and kubeadm's kinds as their webhooks do.
+
+Source: https://github.com/kubernetes-sigs/cluster-api/tree/v1.14.2/core/webhooks/admission
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from capsmith.judge.checks.apiextensions.model import is_label_value, is_qualified_name
+from capsmith.manifests.parse import Manifest, has_variable, mapping_of, text_of
+from capsmith.yamldoc.compose import Path
+
+Refusal = tuple[Path, str]
+
+_CORE, _KUBEADM = "cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
+_OF_MACHINES = ("MachineDeployment", "MachineSet", "MachinePool")
+_CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
+"""Label that core's webhook adds to selectors and templates."""
+_SEMVER = re.compile(
+    r"v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?"
+)
+_REFERRING = ("controlPlaneRef", "infrastructureRef", "topology")
+_VERSIONED: Mapping[tuple[str, str], Path] = {
+    (_CORE, "Cluster"): ("spec", "topology", "version"),
+    (_CORE, "Machine"): ("spec", "version"),
+    **{(_CORE, kind): ("spec", "template", "spec", "version") for kind in _OF_MACHINES},
+    (_KUBEADM, "KubeadmControlPlane"): ("spec", "version"),
+}
+_GROUPS = (_CORE, _KUBEADM)
+_SHARES = frozenset({"maxSurge", "maxUnavailable", "maxInFlight", "unhealthyLessThanOrEqualTo"})
+_SHARE = re.compile("[0-9]+%")
+_SHORTEST_STARTUP = 30
+_SCALED = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-"
+"""Prefix of the annotations by which the cluster autoscaler scales workers."""
+_SELECTING: Mapping[tuple[str, str], str] = {
+    (_CORE, "MachineHealthCheck"): "selector",
+    ("addons.cluster.x-k8s.io", "ClusterResourceSet"): "clusterSelector",
+}
+
+
+def find_refusals(manifest: Manifest) -> Iterator[Refusal]:
+    """Yield the paths in an object of core or kubeadm that their webhooks refuse, and why."""
+    kind = (manifest.api_group, manifest.kind)
+    if kind in _VERSIONED:
+        version = text_of(manifest.document, *_VERSIONED[kind])
+        if version and not has_variable(version) and not _SEMVER.fullmatch(version):
+            yield _VERSIONED[kind], f"is {version!r}, which is no semantic version"
+    if kind in _SELECTING:
+        selector = manifest.mapping("spec", _SELECTING[kind])
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            yield ("spec", _SELECTING[kind]), "selects nothing"
+    if manifest.api_group in _GROUPS:
+        yield from _of_values(manifest.mapping("spec"), ("spec",))
+    if kind == (_CORE, "Cluster"):
+        yield from _of_cluster(manifest)
+    if kind == (_KUBEADM, "KubeadmControlPlane"):
+        yield from _of_control_plane(manifest)
+    if manifest.api_group == _CORE and manifest.kind in _OF_MACHINES:
+        yield from _of_machines(manifest)
+
+
+def _of_values(part: Any, path: Path) -> Iterator[Refusal]:
+    """Yield values that core refuses at any place: labels, shares and timeouts."""
+    if isinstance(part, list):
+        for number, each in enumerate(part):
+            yield from _of_values(each, (*path, number))
+    if not isinstance(part, dict):
+        return
+    for key, value in part.items():
+        if key in ("variables", "patches", "kubeadmConfigSpec"):
+            continue
+        if key == "metadata":
+            yield from _of_metadata(value, (*path, key))
+        elif key in _SHARES and isinstance(value, str) and not has_variable(value):
+            if not _SHARE.fullmatch(value):
+                yield (*path, key), f"is {value!r}, which is neither a number nor a percentage"
+        elif key == "nodeStartupTimeoutSeconds" and isinstance(value, int):
+            if 0 < value < _SHORTEST_STARTUP:
+                yield (*path, key), f"is {value}; it has to be at least {_SHORTEST_STARTUP}"
+        else:
+            yield from _of_values(value, (*path, key))
+
+
+def _of_metadata(metadata: Any, path: Path) -> Iterator[Refusal]:
+    for field in ("labels", "annotations"):
+        for key, value in mapping_of(metadata, field).items():
+            if not isinstance(key, str) or has_variable(key):
+                continue
+            if not is_qualified_name(key if field == "labels" else key.lower()):
+                yield (*path, field, key), "is not a valid key"
+            is_label = field == "labels" and isinstance(value, str) and not has_variable(value)
+            if is_label and not is_label_value(value):
+                yield (*path, field, key), f"is {value!r}, which is not a valid value of a label"
+
+
+def _of_cluster(manifest: Manifest) -> Iterator[Refusal]:
+    spec = manifest.mapping("spec")
+    # A variable may stand for any key.
+    if not any(spec.get(key) for key in _REFERRING) and not any(map(_may_vary, spec)):
+        yield ("spec",), f"has none of {', '.join(_REFERRING)}"
+    for network in ("pods", "services"):
+        path: Path = ("spec", "clusterNetwork", network, "cidrBlocks")
+        for number, block in enumerate(manifest.listing(*path)):
+            if isinstance(block, str) and not has_variable(block) and not _is_cidr(block):
+                yield (*path, number), f"is {block!r}, which is no CIDR block"
+    for workers in ("machineDeployments", "machinePools"):
+        names: set[str] = set()
+        path = ("spec", "topology", "workers", workers)
+        for number, each in enumerate(manifest.listing(*path)):
+            name = text_of(each, "name")
+            if name in names and not has_variable(name):
+                yield (*path, number, "name"), f"is {name} for the second time"
+            names.add(name)
+            annotations = mapping_of(each, "metadata", "annotations")
+            is_scaled = any(str(key).startswith(_SCALED) for key in annotations)
+            if is_scaled and mapping_of(each).get("replicas") is not None:
+                message = "is not allowed with annotations of the cluster autoscaler"
+                yield (*path, number, "replicas"), message
+
+
+def _may_vary(key: Any) -> bool:
+    return isinstance(key, str) and has_variable(key)
+
+
+def _is_cidr(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text
+
+
+def _of_control_plane(manifest: Manifest) -> Iterator[Refusal]:
+    replicas = manifest.mapping("spec").get("replicas")
+    etcd = manifest.mapping("spec", "kubeadmConfigSpec", "clusterConfiguration", "etcd")
+    if isinstance(replicas, int) and replicas % 2 == 0 and not etcd.get("external"):
+        # Zero is refused with an external etcd, too, but it says nothing about a provider.
+        yield ("spec", "replicas"), f"is {replicas}; with its own etcd, the number has to be odd"
+
+
+def _of_machines(manifest: Manifest) -> Iterator[Refusal]:
+    template = ("spec", "template", "spec", "clusterName")
+    own = text_of(manifest.document, "spec", "clusterName")
+    inner = text_of(manifest.document, *template)
+    if own and inner and own != inner and not has_variable(own + inner):
+        yield template, f"is {inner}, and spec.clusterName is {own}"
+    labels = manifest.mapping("spec", "template", "metadata", "labels")
+    for key, value in manifest.mapping("spec", "selector", "matchLabels").items():
+        known = labels.get(key)
+        if key == _CLUSTER_NAME or known == value or has_variable(f"{key} {value} {known}"):
+            continue
+        yield ("spec", "selector", "matchLabels", key), "matches no label of spec.template"
+    path: Path = ("spec", "template", "spec")
+    bootstrap = manifest.mapping(*path).get("bootstrap")
+    if manifest.mapping(*path) and not _is_bootstrapped(bootstrap):
+        yield (*path, "bootstrap"), "has neither configRef nor dataSecretName"
+
+
+def _is_bootstrapped(bootstrap: Any) -> bool:
+    if isinstance(bootstrap, str):
+        return has_variable(bootstrap)
+    found = mapping_of(bootstrap)
+    keys = {key for key, value in found.items() if value is not None}
+    return bool(keys & {"configRef", "dataSecretName"}) or any(map(_may_vary, found))
