@@ -168,7 +168,19 @@ def test_a_scaffold_in_the_place_of_a_file_of_the_author_is_reported(provider: P
 
 def test_files_of_a_renamed_package_name_their_successors(provider: Provider) -> None:
     old = "src/cluster_api_provider_acme/cloud.py"
+    provider.append(old, "# mine\n")
     provider.append("provider.yaml", "package: acme_provider\n")
     said = provider.update()
     (hint,) = (f["hint"] for f in said.report["findings"] if f["file"] == old)
     assert hint.startswith("Continue in src/acme_provider/cloud.py: ")
+
+
+def test_left_over_scaffolds_that_nobody_edited_can_be_deleted(provider: Provider) -> None:
+    edited = "src/cluster_api_provider_acme/controllers/acme_machine.py"
+    provider.append(edited, "# mine\n")
+    provider.edit("provider.yaml", "AcmeMachine", "AcmeServer")
+    said = provider.update()
+    hints = {f["file"]: f["hint"] for f in said.report["findings"]}
+    assert "continue in" in hints.pop(edited)
+    assert set(hints.values()) == {"Delete it: you have not edited it."}
+    assert "tests/test_acme_machine.py" in hints

@@ -57,6 +57,8 @@ class Reason(StrEnum):
     """A shared file has an unresolved conflict, such as one of a merge of branches."""
     LEFT_OVER = "left over"
     """A file is no longer generated, but capsmith must not remove it."""
+    UNEDITED_LEFT_OVER = "unedited left over"
+    """A scaffold that the author never edited is no longer generated."""
     EDITED_LEFT_OVER = "edited left over"
     """A file that the author edited is no longer generated."""
     MINE_LEFT_OVER = "mine left over"
@@ -321,6 +323,8 @@ def _decide_left_over(
     if known.owner is Owner.GENERATED and is_edited and not options.force:
         return Decision(path, Outcome.REFUSED, Reason.EDITED_LEFT_OVER)
     # A scaffold belongs to the author from the first day, whether edited or not.
-    if known.owner is Owner.SCAFFOLD or is_edited:
+    if is_edited:
         return Decision(path, Outcome.KEPT, Reason.LEFT_OVER)
+    if known.owner is Owner.SCAFFOLD:
+        return Decision(path, Outcome.KEPT, Reason.UNEDITED_LEFT_OVER)
     return Decision(path, Outcome.REMOVED)

@@ -63,6 +63,13 @@ _FINDINGS = {
         Severity.WARNING,
         hint="Move what you still need to another file, and delete this one.",
     ),
+    Reason.UNEDITED_LEFT_OVER: Finding(
+        "output-left-over",
+        "provider.yaml no longer requires this file; it is yours now",
+        Location(""),
+        Severity.WARNING,
+        hint="Delete it: you have not edited it.",
+    ),
     Reason.ADOPTED: Finding(
         "scaffold-exists",
         "your file is kept in place of the version of capsmith",
@@ -134,7 +141,8 @@ def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Fin
         for decision in decisions
         if decision.outcome is Outcome.CREATED and tree[decision.path].owner is Owner.SCAFFOLD
     ]
-    found = [_with_successors(f, successors) if f.id == "output-left-over" else f for f in found]
+    edited = {decision.path for decision in decisions if decision.reason is Reason.LEFT_OVER}
+    found = [_with_successors(f, successors) if f.location.file in edited else f for f in found]
     for decision in decisions:
         if decision.outcome is Outcome.CONFLICTED:
             found += _conflicts(decision)
