@@ -1,6 +1,7 @@
 """Addresses on a real API server, with core's CRDs: hundreds of claims, a leader that dies.
 
-With `--exhaustive` they are a thousand, and some are made on the oldest core.
+With `--exhaustive` they are a thousand, some are made on the oldest core, and some of a pool that
+reserves addresses in an annotation.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ repository: https://github.com/example/cluster-api-provider-plan
 contracts: [{contract}]
 releases: {{v0.1: {contract}}}
 ipam:
-  PlanIPPool: {{implements: IPPool}}
+  PlanIPPool: {{implements: IPPool{further}}}
 """
+ANNOTATED = ", contractFields: {without: [status.allocation]}"
+"""What makes the manager reserve addresses in an annotation."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,22 @@ class Core:
     series: str
     contract: str
     claims: int
+    further: str = ""
+    """What else the kind of pools has in provider.yaml."""
 
     def __str__(self) -> str:
-        return f"core-{self.series}-{self.claims}"
+        storage = "-annotated" if self.further else ""
+        return f"core-{self.series}-{self.claims}{storage}"
 
 
 CORES = (
     Core(NEWEST, "v1beta2", 300),
     # tests/runtime/contract/test_ipam_shapes.py has the shapes of the older contract.
-    *exhaustive(Core(NEWEST, "v1beta2", 1000), Core(OLDEST, "v1beta1", 100)),
+    *exhaustive(
+        Core(NEWEST, "v1beta2", 1000),
+        Core(NEWEST, "v1beta2", 300, ANNOTATED),
+        Core(OLDEST, "v1beta1", 100),
+    ),
 )
 
 
@@ -131,7 +141,7 @@ def place(
     folder = tmp_path_factory.mktemp(f"ipam-{core}")
     repository, pki = folder / "repository", Pki(folder / "pki")
     description = folder / "provider.yaml"
-    description.write_text(DESCRIPTION.format(contract=core.contract))
+    description.write_text(DESCRIPTION.format(contract=core.contract, further=core.further))
     assert generate(description, repository).exit_code == 0
     server = new_server(f"ipam-{core}", pki)
     server.start()
