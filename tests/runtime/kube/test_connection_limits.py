@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -95,6 +96,21 @@ async def test_silent_connections_go_before_idle_ones() -> None:
         idle[1].write(request("/"))
         assert (await idle[0].readline()).startswith(b"HTTP/1.1 200 OK")
         for _, writer in (idle, silent, newest):
+            writer.transport.abort()
+
+
+async def test_handshakes_that_never_end_take_little_memory(tmp_path: Path) -> None:
+    """The limit of connections times their memory must fit into a manager's limit of memory."""
+    async with serving(tmp_path, answer, limits=LIMITS) as server:
+        streams = await crowd(server.port, TLS_HELLO, 1)
+        tracemalloc.start()
+        try:
+            streams += await crowd(server.port, TLS_HELLO, 3 * LIMITS.connections)
+            used, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert used / LIMITS.connections < 128 * 1024
+        for _, writer in streams:
             writer.transport.abort()
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from asyncio import sslproto
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -32,6 +33,11 @@ import h11
 from capsmith_runtime.kube.log import describe_error, get_logger
 
 _CHUNK: Final = 64 * 1024
+_TLS_BUFFER: Final = 32 * 1024
+"""Size of the buffer of each TLS connection.
+
+A TLS record has at most 16 KiB.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +337,10 @@ class HTTPServer:
         # asyncio's own TLS server reports a connection only after the handshake, so connections
         # could be neither counted nor closed before.
         self._context = context
+        if context is not None:
+            # asyncio's 256 KiB for each connection, however silent, are more memory at the limit of
+            # connections than a manager has.  No argument changes the size.
+            sslproto.SSLProtocol.max_size = _TLS_BUFFER
         self._server = await asyncio.start_server(
             self._accept, self._host, self._port, backlog=self._limits.connections
         )
