@@ -527,6 +527,34 @@ def test_errors_of_several_lines_are_reported_whole(
 
 
 @with_kustomize
+def test_files_that_need_an_option_of_kustomize_are_named(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "config")
+    (folder / "shared.yaml").write_text(yaml.safe_dump(crd("CoralWidget")))
+    write(folder / "default", {"resources": ["../crd", "../shared.yaml"]})
+    result = run(str(folder), "--format", "json")
+    (finding,) = json.loads(result.output)["findings"]
+    assert finding["message"] == (
+        f"kustomize build failed: {folder}/shared.yaml is outside the folder of the kustomization "
+        f"{folder}/default"
+    )
+    assert "--load-restrictor LoadRestrictionsNone" in finding["hint"]
+
+
+def test_a_build_that_does_not_end_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec /bin/sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setattr("capsmith.workspace.kustomize._TIMEOUT", 0.1)
+    result = run(str(tree(tmp_path / "config")), "--format", "json")
+    (finding,) = json.loads(result.output)["findings"]
+    assert finding["message"] == "kustomize build failed: it has not ended after 0.1 seconds"
+
+
+@with_kustomize
 def test_a_default_without_crds_is_no_release_beside_others(tmp_path: Path) -> None:
     """The kinds of a provider are not left out because of an extension beside it."""
     folder = tree(tmp_path / "config", label="v9")

@@ -42,6 +42,7 @@ _NOWHERE = {
     **dict.fromkeys(("NO_PROXY", "no_proxy"), ""),
 }
 _LOGGED = re.compile(r'[EWIF]\d{4} [\d:.]+ +\d+ \S+\] "command failed" err="(.*)"$')
+_OUTSIDE = re.compile(r"security; file '([^']*)' is not in or below '([^']*)'")
 _BEGINS = '"command failed" err=<'
 _HINT = "Specify the folder of the kustomization that builds the release, or verify its output."
 
@@ -84,12 +85,29 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
             done = subprocess.run(
                 [*command, str(above)], capture_output=True, timeout=_TIMEOUT, env=environment
             )
+        except subprocess.TimeoutExpired as error:
+            raise _refusal(folder, f"it has not ended after {_TIMEOUT:g} seconds") from error
         except (OSError, subprocess.SubprocessError) as error:
             raise _refusal(folder, str(error)) from error
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise _refusal(folder, _read_reason(lines).replace(path, str(folder)))
+        reason = _read_reason(lines).replace(path, str(folder))
+        raise _refuse_outside(folder, reason) or _refusal(folder, reason)
     return KustomizeOutput(done.stdout.decode(errors="replace"), above)
+
+
+def _refuse_outside(folder: Path, reason: str) -> UnreadableInput | None:
+    """Return the exception for a file that is outside its kustomization's folder, or None."""
+    found = _OUTSIDE.search(reason)
+    if found is None:
+        return None
+    return UnreadableInput(
+        "verify-kustomize",
+        f"kustomize build failed: {found[1]} is outside the folder of the kustomization {found[2]}",
+        file=str(folder),
+        hint="Build it with `kustomize build --load-restrictor LoadRestrictionsNone`, and verify "
+        "the output.",
+    )
 
 
 def _read_reason(lines: Sequence[str]) -> str:

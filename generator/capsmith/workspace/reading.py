@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location
@@ -189,9 +189,10 @@ def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> I
             yield path
 
 
-def _refuse_folder(error: OSError) -> NoReturn:
+def _refuse_folder(error: OSError) -> None:
     # Otherwise os.walk skips the folder, and the result would say nothing of its files.
-    raise _unreadable(Path(error.filename), error) from error
+    if not isinstance(error, FileNotFoundError):  # removed since its parent was read
+        raise _unreadable(Path(error.filename), error) from error
 
 
 def _is_regular(path: Path) -> bool:
