@@ -49,7 +49,7 @@ from tests.e2e.tools.required import required_toolbox
 
 _KINDS = ("AcmeCluster", "AcmeMachine", "AcmeClusterTemplate", "AcmeMachineTemplate")
 _RULES = {"CC-80", "CC-82", "TP-25", "TP-26"}
-_OTHER = {
+_OTHER: dict[str, JSON] = {
     "AcmeClusterTemplate": {"template": {"spec": {}}},
     "AcmeMachineTemplate": {"template": {"spec": {}}},
 }

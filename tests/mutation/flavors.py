@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from capsmith.manifests.bundle import Artefact
@@ -14,7 +15,7 @@ from capsmith.provider_yaml.values import is_of_format
 from tests.class_operations import REFUSED
 from tests.core_objects import OF_CLASSES
 from tests.mutation.components import first_of
-from tests.mutation.mutants import Mutant, Site, added, drop, edited, operator, put
+from tests.mutation.mutants import Document, Mutant, Site, added, drop, edited, operator, put
 
 _ALWAYS = (Artefact.COMPONENTS, Artefact.CLUSTER_TEMPLATE)
 _OBJECT = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\ndata:\n  a: {}\n"
@@ -254,4 +255,8 @@ def class_definition(site: Site) -> Iterator[Mutant]:
             for mistake in OF_CLASSES:
                 changed = mistake.applied(manifest.document)
                 text = f"{'.'.join(map(str, mistake.path))} is {mistake.value}"
-                yield edited(manifest, text, lambda document, new=changed: document.update(new))
+                yield edited(manifest, text, partial(_replace, changed))
+
+
+def _replace(new: Document, document: Document) -> None:
+    document.update(new)

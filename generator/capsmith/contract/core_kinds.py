@@ -23,7 +23,8 @@ def load_core_kinds(reader: Traversable) -> CoreKinds:
     file = reader / "core" / "kinds.json"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        return _Resolver(data["shared"]).resolve(data["kinds"])
+        kinds: CoreKinds = _Resolver(data["shared"]).resolve(data["kinds"])
+        return kinds
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise make_error(str(file), f"invalid data: {error}") from error
 

@@ -124,7 +124,7 @@ def _find_mismatches(
     if manifest.kind in _HOOKS:
         yield from _of_webhooks(manifest, is_complete)
     if kind == ("", "Service"):
-        yield from _of_ports(manifest)
+        yield from _of_ports(manifest, is_complete)
     if kind == (_RBAC, "Role"):
         for number, rule in enumerate(manifest.listing("rules")):
             if list_of(rule, "nonResourceURLs"):
@@ -224,8 +224,21 @@ def _has_star_beside(field: str, values: Sequence[str]) -> bool:
     return "*" in values and any("/" not in each for each in values if each != "*")
 
 
-def _of_ports(manifest: Manifest) -> Iterator[Mismatch]:
-    ports = manifest.listing("spec", "ports")
+def _of_ports(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
+    path: Path = ("spec", "ports")
+    ports = manifest.listing(*path)
+    is_headless = manifest.mapping("spec").get("clusterIP") == "None"
+    if is_complete and not ports and not is_headless:
+        if manifest.mapping("spec").get("type") != "ExternalName":
+            yield Mismatch(path, "is required")
     for number, port in enumerate(ports if len(ports) > 1 else ()):
         if not text_of(port, "name"):
-            yield Mismatch(("spec", "ports", number, "name"), "is required beside other ports")
+            yield Mismatch((*path, number, "name"), "is required beside other ports")
+    for key in ("name", "port"):
+        seen: set[tuple[Any, str]] = set()
+        for number, port in enumerate(ports):
+            value = mapping_of(port).get(key)
+            protocol = "" if key == "name" else text_of(port, "protocol") or "TCP"
+            if value and (str(value), protocol) in seen and not has_variable(str(value)):
+                yield Mismatch((*path, number, key), f"is {value} for the second time")
+            seen.add((str(value), protocol))

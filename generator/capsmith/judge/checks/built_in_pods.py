@@ -12,7 +12,8 @@ from capsmith.judge.checks.mismatches import Mismatch
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of
 from capsmith.yamldoc.compose import Path
 
-_POD: Path = ("spec", "template", "spec")
+_PORTS = "spec.template.spec.containers[].ports[]"
+_POD = ("spec", "template", "spec")
 _KEYED = (
     "metadata.labels",
     "metadata.annotations",
@@ -84,6 +85,18 @@ def find_pod_faults(manifest: Manifest) -> Iterator[Mismatch]:
     pod = manifest.mapping(*_POD)
     for number, each in enumerate(list_of(pod, "tolerations")):
         yield from _of_toleration(each, (*_POD, "tolerations", number))
+    for number, each in enumerate(list_of(pod, "volumes")):
+        sources = [key for key, value in mapping_of(each).items() if value is not None]
+        sources = [key for key in sources if key != "name"]
+        if len(sources) > 1 and all(map(_is_text, sources)):
+            yield Mismatch((*_POD, "volumes", number), f"has both {' and '.join(sources)}")
+    is_host = pod.get("hostNetwork") is True
+    for path, port in list_values(manifest.document, _PORTS) if is_host else ():
+        own, host = (mapping_of(port).get(key) for key in ("containerPort", "hostPort"))
+        if isinstance(own, int) and isinstance(host, int) and host not in (0, own):
+            yield Mismatch(
+                (*path, "hostPort"), f"is {host}; on the host's network, it has to be {own}"
+            )
     for field in ("initContainers", "containers"):
         for number, container in enumerate(list_of(pod, field)):
             yield from _of_container(container, (*_POD, field, number))

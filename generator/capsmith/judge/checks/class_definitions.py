@@ -99,8 +99,8 @@ def _of_schema(schema: Mapping[str, Any], words: Keywords) -> Iterator[Refusal]:
                 yield (key,), f"{key} {mismatch.message}"
     for place in find_rule_places(wrapped):
         for rule in place.rules:
-            for fault in find_rule_faults(mapping_of(rule), place):
-                yield (*place.path[2:], RULES), fault.message
+            for problem in find_rule_faults(mapping_of(rule), place):
+                yield (*place.path[2:], RULES), problem.message
 
 
 def _of_references(part: Any, path: Path) -> Iterator[Refusal]:

@@ -24,7 +24,7 @@ _SEMVER = re.compile(
     r"v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?"
 )
 _REFERRING = ("controlPlaneRef", "infrastructureRef", "topology")
-_VERSIONED: Mapping[tuple[str, str], Path] = {
+_VERSIONED: Mapping[tuple[str, str], tuple[str, ...]] = {
     (_CORE, "Cluster"): ("spec", "topology", "version"),
     (_CORE, "Machine"): ("spec", "version"),
     **{(_CORE, kind): ("spec", "template", "spec", "version") for kind in _OF_MACHINES},
@@ -103,23 +103,23 @@ def _of_cluster(manifest: Manifest) -> Iterator[Refusal]:
     if not any(spec.get(key) for key in _REFERRING) and not any(map(_may_vary, spec)):
         yield ("spec",), f"has none of {', '.join(_REFERRING)}"
     for network in ("pods", "services"):
-        path: Path = ("spec", "clusterNetwork", network, "cidrBlocks")
+        path = ("spec", "clusterNetwork", network, "cidrBlocks")
         for number, block in enumerate(manifest.listing(*path)):
             if isinstance(block, str) and not has_variable(block) and not _is_cidr(block):
                 yield (*path, number), f"is {block!r}, which is no CIDR block"
     for workers in ("machineDeployments", "machinePools"):
         names: set[str] = set()
-        path = ("spec", "topology", "workers", workers)
-        for number, each in enumerate(manifest.listing(*path)):
+        place = ("spec", "topology", "workers", workers)
+        for number, each in enumerate(manifest.listing(*place)):
             name = text_of(each, "name")
             if name in names and not has_variable(name):
-                yield (*path, number, "name"), f"is {name} for the second time"
+                yield (*place, number, "name"), f"is {name} for the second time"
             names.add(name)
             annotations = mapping_of(each, "metadata", "annotations")
             is_scaled = any(str(key).startswith(_SCALED) for key in annotations)
             if is_scaled and mapping_of(each).get("replicas") is not None:
                 message = "is not allowed with annotations of the cluster autoscaler"
-                yield (*path, number, "replicas"), message
+                yield (*place, number, "replicas"), message
 
 
 def _may_vary(key: Any) -> bool:
@@ -154,7 +154,7 @@ def _of_machines(manifest: Manifest) -> Iterator[Refusal]:
         if key == _CLUSTER_NAME or known == value or has_variable(f"{key} {value} {known}"):
             continue
         yield ("spec", "selector", "matchLabels", key), "matches no label of spec.template"
-    path: Path = ("spec", "template", "spec")
+    path = ("spec", "template", "spec")
     bootstrap = manifest.mapping(*path).get("bootstrap")
     if manifest.mapping(*path) and not _is_bootstrapped(bootstrap):
         yield (*path, "bootstrap"), "has neither configRef nor dataSecretName"
