@@ -225,12 +225,11 @@ def _has_star_beside(field: str, values: Sequence[str]) -> bool:
 
 
 def _of_ports(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
-    path: Path = ("spec", "ports")
-    ports = manifest.listing(*path)
-    is_headless = manifest.mapping("spec").get("clusterIP") == "None"
-    if is_complete and not ports and not is_headless:
-        if manifest.mapping("spec").get("type") != "ExternalName":
-            yield Mismatch(path, "is required")
+    path = ("spec", "ports")
+    ports, spec = manifest.listing(*path), manifest.mapping("spec")
+    needs_ports = spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName"
+    if is_complete and needs_ports and not ports:
+        yield Mismatch(path, "is required")
     for number, port in enumerate(ports if len(ports) > 1 else ()):
         if not text_of(port, "name"):
             yield Mismatch((*path, number, "name"), "is required beside other ports")
