@@ -90,7 +90,9 @@ metadata: {name: thing}
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: ClusterClass
 metadata: {name: class}
-spec: {variables: [{name: a.b}], patches: [{name: one, definitions: [{jsonPatches: [{valueFrom: {variable: absent}}]}]}]}
+spec:
+  variables: [{name: a.b}]
+  patches: [{name: one, definitions: [{jsonPatches: [{valueFrom: {variable: absent}}]}]}]
 ---
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
