@@ -155,7 +155,7 @@ def _find_rules(*documents: JSON) -> set[str]:
 
 
 def test_the_schemas_are_those_of_the_newest_release(core_tools: Toolbox) -> None:
-    """``python -m tests.core_kinds`` writes them anew."""
+    """``python -m tests.core_kinds`` writes them."""
     written = (resources.schemas() / "core" / FILE).read_text(encoding="utf-8")
     assert written == render(reduce_crds(read_crds(core_tools)))
 
