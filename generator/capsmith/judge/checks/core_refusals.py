@@ -23,6 +23,8 @@ _CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _SEMVER = re.compile(
     r"v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?"
 )
+_FORMER = "v1beta1"
+"""Contract and API version of core v1.10, which accepts a Cluster without references."""
 _REFERRING = ("controlPlaneRef", "infrastructureRef", "topology")
 _VERSIONED: Mapping[tuple[str, str], tuple[str, ...]] = {
     (_CORE, "Cluster"): ("spec", "topology", "version"),
@@ -42,8 +44,11 @@ _SELECTING: Mapping[tuple[str, str], str] = {
 }
 
 
-def find_refusals(manifest: Manifest) -> Iterator[Refusal]:
-    """Yield the paths in an object of core or kubeadm that their webhooks refuse, and why."""
+def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
+    """Yield the paths in an object of core or kubeadm that their webhooks refuse, and why.
+
+    ``contract`` is the contract version that the releases of core choose.
+    """
     kind = (manifest.api_group, manifest.kind)
     if kind in _VERSIONED:
         version = text_of(manifest.document, *_VERSIONED[kind])
@@ -57,6 +62,9 @@ def find_refusals(manifest: Manifest) -> Iterator[Refusal]:
         yield from _of_values(manifest.mapping("spec"), ("spec",))
     if kind == (_CORE, "Cluster"):
         yield from _of_cluster(manifest)
+        version = text_of(manifest.document, "apiVersion").rpartition("/")[2]
+        if (contract, version) != (_FORMER, _FORMER):
+            yield from _of_empty_cluster(manifest)
     if kind == (_KUBEADM, "KubeadmControlPlane"):
         yield from _of_control_plane(manifest)
     if manifest.api_group == _CORE and manifest.kind in _OF_MACHINES:
@@ -98,10 +106,6 @@ def _of_metadata(metadata: Any, path: Path) -> Iterator[Refusal]:
 
 
 def _of_cluster(manifest: Manifest) -> Iterator[Refusal]:
-    spec = manifest.mapping("spec")
-    # A variable may stand for any key.
-    if not any(spec.get(key) for key in _REFERRING) and not any(map(_may_vary, spec)):
-        yield ("spec",), f"has none of {', '.join(_REFERRING)}"
     for network in ("pods", "services"):
         path = ("spec", "clusterNetwork", network, "cidrBlocks")
         for number, block in enumerate(manifest.listing(*path)):
@@ -120,6 +124,13 @@ def _of_cluster(manifest: Manifest) -> Iterator[Refusal]:
             if is_scaled and mapping_of(each).get("replicas") is not None:
                 message = "is not allowed with annotations of the cluster autoscaler"
                 yield (*place, number, "replicas"), message
+
+
+def _of_empty_cluster(manifest: Manifest) -> Iterator[Refusal]:
+    spec = manifest.mapping("spec")
+    # A variable may stand for any key.
+    if not any(spec.get(key) for key in _REFERRING) and not any(map(_may_vary, spec)):
+        yield ("spec",), f"has none of {', '.join(_REFERRING)}"
 
 
 def _may_vary(key: Any) -> bool:

@@ -24,7 +24,7 @@ class KnownReferences:
     """The forms of references, and where the kinds have them."""
 
 
-@check("objects-fit", KnownReferences, is_shared=True)
+@check("objects-fit", KnownReferences)
 def check_objects_fit(context: Context, params: KnownReferences) -> Iterator[Violation]:
     """CC-80: Every object in a cluster template or ClusterClass matches its CRD's schema.
 
@@ -80,7 +80,10 @@ def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Man
 
 def _of_core(context: Context, params: KnownReferences, manifest: Manifest) -> Iterator[Mismatch]:
     """Yield why core or the API server refuses an object of core's or kubeadm's kinds."""
-    found = [*find_wrong_references(manifest, params.references), *find_refusals(manifest)]
+    found = [
+        *find_wrong_references(manifest, params.references),
+        *find_refusals(manifest, context.contract.version),
+    ]
     yield from (Mismatch(path, why) for path, why in found)
     for mismatch in find_core_mismatches(manifest, context.contract.core_kinds):
         # A reference of another form, or at another place, has no field that this one needs.
