@@ -413,6 +413,20 @@ def test_copies_of_a_crd_with_other_labels_are_named_in_source_trees(tmp_path: P
     assert classes(tmp_path, "CC-49") == {}
 
 
+def test_values_that_a_shell_replaces_are_not_judged_in_source_trees(tmp_path: Path) -> None:
+    """A release has no shell, so that the API server refuses them there."""
+    service: Fields = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "mysql-$NAME"},
+        "spec": {"selector": {"instance": "$NAME"}, "ports": [{"port": 3306}]},
+    }
+    write(tmp_path, service, name="mysql.yaml")
+    assert classes(tmp_path, "CC-81") == {}
+    write(tmp_path, service)
+    assert len(classes(tmp_path, "CC-81")) == 2
+
+
 @pytest.mark.parametrize("is_first", [True, False])
 def test_clusterctl_merges_the_labels_of_copies_of_a_crd(tmp_path: Path, is_first: bool) -> None:
     """It applies one after the other, as a merge patch, which removes nothing."""

@@ -87,10 +87,24 @@ def check_components_fit(context: Context, params: KindSchemas) -> Iterator[Viol
     # In a source tree, an object may be a patch of another one.
     is_complete = bool(context.bundle.files(Artefact.COMPONENTS))
     for manifest in context.bundle.objects:
-        yield from _report(manifest, _find_mismatches(manifest, known, is_complete))
+        mismatches = _find_mismatches(manifest, known, is_complete)
+        if not is_complete:
+            mismatches = (each for each in mismatches if not _is_placeholder(manifest, each.path))
+        yield from _report(manifest, mismatches)
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
             yield from _report(manifest, _of_schema(manifest, known, True))
+
+
+def _is_placeholder(manifest: Manifest, path: Path) -> bool:
+    """Return whether a shell replaces a part of a value, such as ``$NAME``."""
+    value: Any = manifest.document
+    for step in path:
+        if isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            value = mapping_of(value).get(str(step))
+    return isinstance(value, str) and "$" in value
 
 
 def _report(manifest: Manifest, mismatches: Iterable[Mismatch]) -> Iterator[Violation]:

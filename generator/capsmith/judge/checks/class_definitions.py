@@ -14,7 +14,7 @@ from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.judge.checks.validations import RULES, find_rule_faults, find_rule_places
 from capsmith.manifests.crds import find_wrong_types
 from capsmith.manifests.go_template import TemplateError, parse_template
-from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of
+from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, may_vary, text_of
 from capsmith.yamldoc.compose import Path
 
 Refusal = tuple[Path, str]
@@ -35,6 +35,8 @@ def check_class_definition(context: Context, params: Keywords) -> Iterator[Viola
     """TP-26: Core's webhook accepts each ClusterClass; its patches are checked separately."""
     for manifest in list_classes(context):
         for path, message in find_class_refusals(manifest, params):
+            if may_vary(manifest, path):
+                continue
             yield Violation(manifest, f"{manifest}: {message}", path=path)
 
 

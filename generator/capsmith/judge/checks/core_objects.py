@@ -26,10 +26,16 @@ _EMPTY_IN_V1BETA1 = {
 """Required fields of v1beta1 that core's conversion writes with empty values."""
 
 
-def find_core_mismatches(manifest: Manifest, kinds: CoreKinds) -> Iterator[Mismatch]:
+_FORMER = "v1beta1"
+"""Contract and API version of core v1.10."""
+_ZERO_VALUES: Mapping[Any, Any] = {"boolean": False, "integer": 0, "string": ""}
+
+
+def find_core_mismatches(manifest: Manifest, kinds: CoreKinds, contract: str) -> Iterator[Mismatch]:
     """Yield each mismatch between an object and its kind in core or kubeadm.
 
-    Objects of other kinds have none.
+    Objects of other kinds have none.  ``contract`` is the contract version that the releases of
+    core choose.
     """
     api_version = text_of(manifest.document, "apiVersion")
     served = [name for name in kinds if name.rpartition("/")[0] == manifest.api_group]
@@ -43,8 +49,22 @@ def find_core_mismatches(manifest: Manifest, kinds: CoreKinds) -> Iterator[Misma
     others = {name: kinds[name][manifest.kind] for name in of_kind if name != api_version}
     spec = manifest.document.get("spec")
     for mismatch in find_value_mismatches(schema, {} if spec is None else spec, ("spec",), True):
-        if not _is_set_by_core(manifest, mismatch):
+        is_former = contract == api_version.rpartition("/")[2] == _FORMER
+        is_set = _is_empty_valid(schema, mismatch) if is_former else False
+        if not is_set and not _is_set_by_core(manifest, mismatch):
             yield mismatch._replace(message=mismatch.message + _where(mismatch, others))
+
+
+def _is_empty_valid(schema: Any, mismatch: Mismatch) -> bool:
+    """Return whether a required field is missing that may have the zero value of its type.
+
+    Core v1.10 has defaulting webhooks for each of its kinds, which write such values.
+    """
+    if mismatch.message != "is required":
+        return False
+    part = mapping_of(_find(schema, mismatch.path[1:]))
+    value = _ZERO_VALUES.get(part.get("type"))
+    return value is not None and not any(find_value_mismatches(part, value, (), True))
 
 
 def _is_set_by_core(manifest: Manifest, mismatch: Mismatch) -> bool:

@@ -80,12 +80,13 @@ def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Man
 
 def _of_core(context: Context, params: KnownReferences, manifest: Manifest) -> Iterator[Mismatch]:
     """Yield why core or the API server refuses an object of core's or kubeadm's kinds."""
-    found = [
-        *find_wrong_references(manifest, params.references),
-        *find_refusals(manifest, context.contract.version),
-    ]
-    yield from (Mismatch(path, why) for path, why in found)
-    for mismatch in find_core_mismatches(manifest, context.contract.core_kinds):
+    version = context.contract.version
+    wrong = list(find_wrong_references(manifest, params.references))
+    refused = list(find_refusals(manifest, version))
+    yield from (Mismatch(path, why) for path, why in wrong)
+    yield from (Mismatch(path, why, varies_with=path) for path, why in refused)
+    found = [*wrong, *refused]
+    for mismatch in find_core_mismatches(manifest, context.contract.core_kinds, version):
         # A reference of another form, or at another place, has no field that this one needs.
         is_required = mismatch.message == "is required"
         if not any(

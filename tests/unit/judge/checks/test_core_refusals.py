@@ -1,23 +1,61 @@
-"""What webhooks of different releases of core refuse."""
+"""What different releases of core refuse."""
 
 from __future__ import annotations
 
 import pytest
 
+from capsmith.judge.checks.core_objects import find_core_mismatches
 from capsmith.judge.checks.core_refusals import find_refusals
-from capsmith.manifests.parse import parse_manifests
+from capsmith.manifests.parse import Manifest, parse_manifests
+from tests.rules.cases import contract
+
+CLASS = """\
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: ClusterClass
+metadata: {name: a}
+spec: {variables: [{name: size, schema: {openAPIV3Schema: {type: string}}}]}
+"""
+DEPLOYMENT = """\
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: MachineDeployment
+metadata: {name: a}
+spec:
+  clusterName: a
+  selector: {}
+  template:
+    spec: {bootstrap: {dataSecretName: a}, infrastructureRef: {kind: A, name: a}}
+"""
+
+
+def read(text: str) -> Manifest:
+    (manifest,), _ = parse_manifests(text, "cluster-template.yaml")
+    return manifest
 
 
 @pytest.mark.parametrize(
-    ("version", "contract", "refused"),
+    ("version", "chosen", "refused"),
     [("v1beta1", "v1beta1", False), ("v1beta1", "v1beta2", True), ("v1beta2", "v1beta1", True)],
 )
 def test_core_accepts_a_cluster_without_references_up_to_v1_10(
-    version: str, contract: str, refused: bool
+    version: str, chosen: str, refused: bool
 ) -> None:
-    text = (
+    manifest = read(
         f"apiVersion: cluster.x-k8s.io/{version}\nkind: Cluster\nmetadata: {{name: a}}\n"
         "spec: {clusterNetwork: {serviceDomain: example.com}}\n"
     )
-    ((manifest,), _) = parse_manifests(text, "cluster-template.yaml")
-    assert bool(list(find_refusals(manifest, contract))) == refused
+    assert bool(list(find_refusals(manifest, chosen))) == refused
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "field"),
+    [
+        (CLASS, "v1beta1", ""),
+        (CLASS, "v1beta2", "required"),
+        # An empty name is not valid.
+        (DEPLOYMENT, "v1beta1", "clusterName"),
+        (DEPLOYMENT, "v1beta2", "clusterName"),
+    ],
+)
+def test_core_writes_required_fields_up_to_v1_10(text: str, chosen: str, field: str) -> None:
+    found = find_core_mismatches(read(text), contract(chosen).core_kinds, chosen)
+    assert [each.path[-1] for each in found] == ([field] if field else [])
