@@ -298,9 +298,13 @@ def _is_being_written(file: Path) -> bool:
     if sys.platform != "linux":
         return False
     import fcntl
+    from signal import SIGURG
 
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
+        # A program that opens the file meanwhile by another hard link ends the lease by a signal,
+        # which is SIGIO by default, and would end this process.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, SIGURG)
         # The system grants no lease for reading while a file is open for writing.
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)

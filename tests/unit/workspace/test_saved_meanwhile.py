@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -183,3 +184,35 @@ def test_while_another_program_is_writing_it(repository: Repository, name: str) 
         assert find_refusal(repository) == ("output-saved", name)
         stream.write("d mine")
     assert contents(repository.folder) == {**_OLD, name: "old mine"}
+
+
+_COMPARE = """\
+import fcntl, subprocess, sys
+from pathlib import Path
+from capsmith.workspace import files
+
+new, target, other = sys.argv[1:]
+ask = fcntl.fcntl
+
+def save(descriptor, command, argument):
+    result = ask(descriptor, command, argument)
+    if (command, argument) == (fcntl.F_SETLEASE, fcntl.F_RDLCK):
+        code = "import os, sys; os.open(sys.argv[1], os.O_WRONLY | os.O_NONBLOCK)"
+        subprocess.run([sys.executable, "-c", code, other], stderr=subprocess.DEVNULL)
+    return result
+
+fcntl.fcntl = save
+print(files.replace_unchanged(Path(new), Path(target), files.digest_file(Path(target))))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases of files are a feature of Linux")
+def test_a_program_that_opens_the_former_file_does_not_end_this_one(tmp_path: Path) -> None:
+    """It may know the file by another hard link."""
+    new, target, other = tmp_path / "new", tmp_path / "target", tmp_path / "other"
+    new.write_text("new")
+    target.write_text("old")
+    other.hardlink_to(target)
+    command = [sys.executable, "-c", _COMPARE, str(new), str(target), str(other)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, target.read_text()) == (0, "True\n", "new"), done.stderr
