@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -25,6 +26,11 @@ class Mistake(NamedTuple):
     path: Path
     value: Any = _MISSING
     versions: tuple[str, ...] = ("v1beta2",)
+
+    def __str__(self) -> str:
+        """Return a name that is the same in each process, as ids of tests have to be."""
+        value = "missing" if self.value is _MISSING else json.dumps(self.value, sort_keys=True)
+        return f"{self.kind} {'.'.join(map(str, self.path))} {value}"
 
     def applied(self, document: Mapping[str, Any]) -> JSON:
         """Return a copy of the object with the mistake."""
