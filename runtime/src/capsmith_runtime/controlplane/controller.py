@@ -37,7 +37,7 @@ from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
 from capsmith_runtime.controlplane.status import build_conditions, build_facts
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer, write_machine_conditions
 from capsmith_runtime.controlplane.workers import ClusterWorkers
-from capsmith_runtime.errors import ApiError
+from capsmith_runtime.errors import ApiError, ForbiddenError
 from capsmith_runtime.kube.client import NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -160,7 +160,9 @@ class ControlPlaneController:
                 summary.keep_results_of_hooks(earlier)
                 await self._write_status(control_plane, summary, complete=False)
             raise
-        except ApiError:
+        except ApiError as error:
+            if isinstance(error, ForbiddenError):
+                summary.wait(_wait_for_permission(error))
             # The queue retries the failed request; until then, the status must be current.
             with suppress(ApiError):
                 await self._write_status(control_plane, summary, complete=False)
@@ -198,6 +200,10 @@ class ControlPlaneController:
                 return self._forget(key)
         except NotAvailableError as error:
             summary.wait(error.waiting)
+        except ForbiddenError as error:
+            summary.wait(_wait_for_permission(error))
+            await self._write_status(control_plane, summary)
+            raise
         await self._write_status(control_plane, summary)
         return Result(min(summary.requeue, default=None))
 
@@ -354,6 +360,11 @@ class NormalReconciler:
             hooks = {} if machine.deleting else {hook: value}
             reasons = await self._syncer.sync(control_plane, machine, hooks, summary)
             summary.outdated[machine.name] = reasons
+
+
+def _wait_for_permission(error: ForbiddenError) -> Waiting:
+    """Return the wait to report: retries cannot help before the permissions change."""
+    return Waiting(error.reason, error.message, None)
 
 
 # Deletion begins when the last worker is gone (CP-34): all Machines are deleted, then the parts of

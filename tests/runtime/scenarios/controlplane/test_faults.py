@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from capsmith_runtime.errors import ForbiddenError
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.testing.conformance.base import scenario
@@ -12,6 +13,7 @@ from capsmith_runtime.testing.controlplane.environment import (
     GROUP,
     NAMESPACE,
     ControlPlaneEnvironment,
+    condition,
     shows,
 )
 from tests.runtime.scenarios.providers import provider, run_with
@@ -111,6 +113,26 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         env.add_control_plane(1, machineTemplate=env.from_template("t9"))
         await env.eventually("it says so", lambda: "t9 does not exist" in str(env.status()))
         assert env.names() == []
+
+    @scenario
+    async def test_a_missing_permission_is_reported(self, env: ControlPlaneEnvironment) -> None:
+        """The manager may not delete the kind of machines that a user's template names."""
+
+        def forbid(verb: str, kind: str, body: JSON) -> None:
+            if (verb, kind) in (("create", "Machine"), ("delete", "FakeMachine")):
+                raise ForbiddenError("no role allows it")
+
+        env.api.fault = forbid
+        env.add_control_plane(1)
+        await env.eventually("it says so", lambda: "no role allows it" in str(env.status()))
+        kind = env.kind.resource.kind
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.eventually(
+            "it says why its deletion does not end",
+            lambda: "no role allows it" in str(condition(env.obj(), "Deleting")),
+        )
+        env.api.fault = None
+        await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
 
     @scenario
     async def test_workers_are_deleted_before_the_control_plane(
