@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
@@ -22,11 +23,17 @@ def load_core_kinds(reader: Traversable) -> CoreKinds:
     """
     file = reader / "core" / "kinds.json"
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        kinds: CoreKinds = _Resolver(data["shared"]).resolve(data["kinds"])
-        return kinds
+        return _parse(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise make_error(str(file), f"invalid data: {error}") from error
+
+
+# Each contract version loads them, and they are the same for all.
+@lru_cache(1)
+def _parse(text: str) -> CoreKinds:
+    data = json.loads(text)
+    kinds: CoreKinds = _Resolver(data["shared"]).resolve(data["kinds"])
+    return kinds
 
 
 class _Resolver:
