@@ -123,9 +123,9 @@ def test_a_printed_report_has_all_findings_and_no_controls(window: Window, tmp_p
     assert window.find("#controls").is_displayed()
     window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        assert not window.find("#controls").is_displayed()
+        window.wait(lambda: not window.find("#controls").is_displayed())
         shown = "return [...document.querySelectorAll('.finding')].every(e => e.checkVisibility())"
-        assert window.run(shown)
+        window.wait(lambda: window.run(shown))
     finally:
         window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
@@ -135,10 +135,11 @@ def test_what_is_folded_is_printed(window: Window, tmp_path: Path) -> None:
     window.press(window.find("#fold"), ENTER)
     parts = "return [...document.querySelectorAll('details dl, details li')].map("
     parts += "e => e.checkVisibility({contentVisibilityAuto: true}))"
-    assert not any(window.run(parts))
+    # The browser knows what is visible only once it has drawn a frame.
+    window.wait(lambda: not any(window.run(parts)))
     window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        assert all(window.run(parts))
+        window.wait(lambda: all(window.run(parts)))
     finally:
         window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
