@@ -161,11 +161,7 @@ class ControlPlaneController:
                 await self._write_status(control_plane, summary, complete=False)
             raise
         except ApiError as error:
-            if isinstance(error, ForbiddenError):
-                summary.wait(_wait_for_permission(error))
-            # The queue retries the failed request; until then, the status must be current.
-            with suppress(ApiError):
-                await self._write_status(control_plane, summary, complete=False)
+            await self._write_status_after_error(control_plane, summary, error)
             raise
         self._summaries[key_of(patcher.obj)] = summary
         await self._write_status(control_plane, summary, complete=summary.error is None)
@@ -173,6 +169,15 @@ class ControlPlaneController:
         if summary.error is not None:
             raise summary.error
         return Result(min(summary.requeue, default=None))
+
+    async def _write_status_after_error(
+        self, control_plane: ControlPlane, summary: ReconcileSummary, error: ApiError
+    ) -> None:
+        """Write the current status, which must not wait until the queue retries the request."""
+        if isinstance(error, ForbiddenError):
+            summary.wait(_wait_for_permission(error))
+        with suppress(ApiError):
+            await self._write_status(control_plane, summary, complete=False)
 
     async def _adopt_machines(
         self, patcher: ControlPlanePatcher, cluster: Cluster
