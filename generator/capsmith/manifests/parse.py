@@ -354,7 +354,7 @@ def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
         if each.line == manifest.line and each.kind == manifest.kind
     ]
     # Two objects on one line are items of a List, and it is unknown which one is meant.
-    return len(found) != 1 or _varies(_value(found[0].document, path), is_deep)
+    return len(found) != 1 or _varies(find_value(found[0].document, path), is_deep)
 
 
 def _varies(value: Any, is_deep: bool) -> bool:
@@ -365,7 +365,7 @@ def _varies(value: Any, is_deep: bool) -> bool:
     return is_deep and any(_varies(each, is_deep) for each in below)
 
 
-def _value(document: Any, path: Path) -> Any:
+def find_value(document: Any, path: Path) -> Any:
     """Return the value at ``path``, the last string on the way to it, or None."""
     for step in path:
         if isinstance(document, dict):

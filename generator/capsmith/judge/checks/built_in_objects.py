@@ -29,6 +29,7 @@ from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN
 from capsmith.manifests.parse import (
     Manifest,
+    find_value,
     has_variable,
     list_of,
     mapping_of,
@@ -98,12 +99,7 @@ def check_components_fit(context: Context, params: KindSchemas) -> Iterator[Viol
 
 def _is_placeholder(manifest: Manifest, path: Path) -> bool:
     """Return whether a shell replaces a part of a value, such as ``$NAME``."""
-    value: Any = manifest.document
-    for step in path:
-        if isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            value = mapping_of(value).get(str(step))
+    value = find_value(manifest.document, path)
     return isinstance(value, str) and "$" in value
 
 

@@ -50,7 +50,7 @@ def find_core_mismatches(manifest: Manifest, kinds: CoreKinds, contract: str) ->
     spec = manifest.document.get("spec")
     for mismatch in find_value_mismatches(schema, {} if spec is None else spec, ("spec",), True):
         is_former = contract == api_version.rpartition("/")[2] == _FORMER
-        is_set = _is_empty_valid(schema, mismatch) if is_former else False
+        is_set = is_former and _is_empty_valid(schema, mismatch)
         if not is_set and not _is_set_by_core(manifest, mismatch):
             yield mismatch._replace(message=mismatch.message + _where(mismatch, others))
 
