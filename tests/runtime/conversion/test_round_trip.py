@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from capsmith_runtime.conversion.objects import ANNOTATION
+from tests.counting import counted_calls
 from tests.runtime.conversion.kinds import NEW, OLD, converted, named, resources, schema
 from tests.runtime.conversion.objects import objects
 
@@ -83,6 +85,57 @@ def test_changes_in_between_are_kept(version: str, other: str, data: st.DataObje
 
     if again.get(part) != there[part]:
         assert meaning(again, version).get(part, {}) == meaning(there, version)[part]
+
+
+BIG = 2_147_483_647
+
+
+@pytest.mark.parametrize(
+    ("first", "changed"),
+    [
+        ({"availableReplicas": BIG}, {"replicas": BIG}),
+        (
+            {"availableReplicas": BIG, "replicas": 0, "readyReplicas": BIG},
+            {"replicas": BIG, "unavailableReplicas": BIG},
+        ),
+    ],
+)
+def test_a_count_of_two_fields_is_not_restored_if_one_of_them_changed(
+    first: dict[str, int], changed: dict[str, int]
+) -> None:
+    there = converted(named("HarbourControlPlane", NEW, status=first), OLD)
+    there["status"] = changed
+
+    back = converted(there, NEW)
+
+    expected = meaning(there, NEW)["status"]
+    assert {"availableReplicas": 0, **back["status"]} == {"availableReplicas": 0, **expected}
+    assert converted(back, OLD)["status"] == changed
+
+
+def test_what_no_change_affects_is_restored_beside_such_a_count() -> None:
+    first = {"availableReplicas": BIG, "replicas": 0, "upToDateReplicas": 3, "versions": []}
+    there = converted(named("HarbourControlPlane", NEW, status=first), OLD)
+    there["status"] |= {"replicas": BIG, "unavailableReplicas": BIG}
+
+    status = converted(there, NEW)["status"]
+
+    assert (status["replicas"], status["availableReplicas"]) == (BIG, 0)
+    assert status["versions"] == []
+    assert status["upToDateReplicas"] == 3
+
+
+def test_an_annotation_with_many_fields_costs_few_conversions() -> None:
+    status = {"availableReplicas": BIG, "replicas": 0, **{f"f{i}": i for i in range(5000)}}
+    data = {"apiVersion": f"controlplane.cluster.x-k8s.io/{NEW}", "status": status}
+    obj = named("HarbourControlPlane", OLD, status={"replicas": BIG, "unavailableReplicas": BIG})
+    obj["metadata"]["annotations"] = {ANNOTATION: json.dumps(data)}
+
+    with counted_calls() as calls:
+        back = converted(obj, NEW)
+
+    assert back["status"]["availableReplicas"] == 0
+    assert calls[0] < 200_000, "each of the 5000 fields would take a conversion of all"
 
 
 def test_every_type_of_component_is_tested() -> None:

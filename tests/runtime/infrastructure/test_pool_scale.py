@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -23,6 +19,7 @@ from capsmith_runtime.infrastructure.machine_pool.steps import GROWTH_SECONDS
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.environment import condition
+from tests.counting import counted_calls
 from tests.runtime.infrastructure.scripted_pools import (
     COMPONENT,
     POOL,
@@ -33,21 +30,6 @@ from tests.runtime.infrastructure.scripted_pools import (
 from tests.runtime.support.woken import counted_decodings, woken
 
 MACHINE = POOL.machines.kind
-
-
-@contextmanager
-def counted_calls() -> Iterator[list[int]]:
-    """Count the calls of Python functions; the list holds one number."""
-    count = [0]
-
-    def profile(frame: FrameType, event: str, argument: Any) -> None:
-        count[0] += event == "call"
-
-    sys.setprofile(profile)
-    try:
-        yield count
-    finally:
-        sys.setprofile(None)
 
 
 def calls_of_a_look(machines: int, monkeypatch: Any) -> int:

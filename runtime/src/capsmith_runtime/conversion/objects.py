@@ -35,6 +35,8 @@ MAX_ANNOTATION_BYTES: Final = 256 * 1024
 
 The API server refuses a response in which a conversion has exceeded it.
 """
+MAX_RESTORED_FIELDS: Final = 100
+"""Maximum number of fields that are restored one by one."""
 PARTS: Final[tuple[str, ...]] = ("spec", "status")
 _OTHERS: Final = "others"
 
@@ -140,6 +142,25 @@ def is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(is_equal, one, other))
     return type(one) is type(other) and bool(one == other)
+
+
+def has_same_meaning(one: Data, other: Data) -> bool:
+    """Return whether two objects are equal but for values that are empty, false or null."""
+    return is_equal(_drop_unset(one), _drop_unset(other))
+
+
+def _drop_unset(value: Any) -> Any:
+    # A count of 0 stays: it says more than no count.
+    if isinstance(value, list):
+        return [_drop_unset(item) for item in value]
+    if isinstance(value, dict):
+        entries = {key: _drop_unset(item) for key, item in value.items()}
+        return {
+            key: item
+            for key, item in entries.items()
+            if item not in (None, "", [], {}) and item is not False
+        }
+    return value
 
 
 Shape = tuple[str, str]
@@ -306,13 +327,36 @@ class _ObjectConversion:
         # Data in the shape of the source are older than the source, so they are dropped.
         stored.pop(self.kind.shape(self.source), None)
         if original is not None:
-            expected = self._apply(self._revert(original.data))
-            target = restore_value(original.data, expected, target)
+            target = self._restore_original(original.data, target)
         kept = list(stored.values())
         lost = self._lost(source, target)
         if lost is not None:
             kept = [StoredData(str(obj["apiVersion"]), lost), *kept]
         return target, encode_stored(kept) if kept else text
+
+    def _restore_original(self, original: Data, target: Data) -> Data:
+        """Return ``target`` with the values of ``original`` that leave its meaning unchanged."""
+        expected = self._apply(self._revert(original))
+        restored: Data = restore_value(original, expected, target)
+        meaning = self._revert(target)
+        if has_same_meaning(self._revert(restored), meaning):
+            return restored
+        # A converted value may depend on several fields, as a count of unavailable replicas does on
+        # two: it may be as expected although one of them was changed.
+        changed = [
+            (part, name, value)
+            for part in PARTS
+            if isinstance(restored.get(part), dict)
+            for name, value in restored[part].items()
+            if not is_equal(value, target.get(part, {}).get(name, MISSING))
+        ]
+        result = target
+        # An annotation may have any number of fields, and each of them costs a conversion.
+        for part, name, value in changed if len(changed) <= MAX_RESTORED_FIELDS else ():
+            candidate = {**result, part: {**result.get(part, {}), name: value}}
+            if has_same_meaning(self._revert(candidate), meaning):
+                result = candidate
+        return result
 
     def _apply(self, data: Data) -> Data:
         return self._between(data, self.source, self.target)
