@@ -7,10 +7,12 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Controller, Result
+from capsmith_runtime.kube.fifo import LOW_SHARE, NamespaceFifo, PriorityFifo
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import Priority
-from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo, WorkQueue
+from capsmith_runtime.kube.workqueue import WorkQueue
 from tests.runtime.support.clock import virtually
 
 LOW, NORMAL = Priority.LOW, Priority.NORMAL
@@ -66,6 +68,55 @@ def test_every_low_key_is_taken_within_a_bound(steps: list[str]) -> None:
             assert (priority is LOW) == key.startswith("low")
             assert due.pop(key, turn) >= turn
     assert all(deadline > turn for deadline in due.values())
+
+
+class TestNamespaces:
+    """Hundreds of objects of one tenant that change at once do not delay those of another."""
+
+    def test_they_are_taken_in_turn_and_their_keys_in_order(self) -> None:
+        keys = NamespaceFifo[NamespacedName]()
+        for key in ("a/1", "a/2", "a/3", "b/1", "b/2", "a/1", "/x", "c/1"):
+            keys.push(NamespacedName(*key.split("/")))
+        assert [str(keys.pop()) for _ in range(len(keys))] == [
+            *("a/1", "b/1", "x", "c/1", "a/2", "b/2", "a/3"),
+        ]
+
+    def test_a_new_key_waits_for_one_key_of_each_other_namespace(self) -> None:
+        keys = PriorityFifo[NamespacedName]()
+        for number in range(400):
+            keys.push(NamespacedName("crowded", str(number)), NORMAL)
+        keys.pop()
+        keys.push(NamespacedName("quiet", "new"), NORMAL)
+        taken = [keys.pop()[0].namespace for _ in range(2)]
+        assert "quiet" in taken
+
+    @given(
+        steps=st.lists(
+            st.tuples(st.sampled_from(["push", "discard", "pop"]), st.integers(0, 8)), max_size=120
+        )
+    )
+    @settings(max_examples=300, deadline=None)
+    def test_no_key_is_lost_and_each_has_its_turn(self, steps: list[tuple[str, int]]) -> None:
+        keys = NamespaceFifo[NamespacedName]()
+        waiting: list[NamespacedName] = []
+        for step, number in steps:
+            key = NamespacedName(f"n{number % 3}", str(number))
+            if step == "push":
+                keys.push(key)
+                waiting += [key] if key not in waiting else []
+            elif step == "discard":
+                keys.discard(key)
+                waiting = [each for each in waiting if each != key]
+            elif waiting:
+                taken = keys.pop()
+                # The first of its namespace.
+                assert taken == next(k for k in waiting if k.namespace == taken.namespace)
+                waiting.remove(taken)
+            assert len(keys) == len(waiting)
+            assert all(key in keys for key in waiting)
+        namespaces = {key.namespace for key in waiting}
+        first = [keys.pop().namespace for _ in namespaces]
+        assert set(first) == namespaces
 
 
 def test_a_new_key_does_not_wait_for_the_first_list() -> None:

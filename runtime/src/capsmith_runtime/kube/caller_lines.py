@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final
 
+from capsmith_runtime.kube.fifo import LOW_SHARE, PriorityFifo
 from capsmith_runtime.kube.requeue import Priority
-from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo
 
 WAKE_SECONDS: Final = 1.0
 """Seconds after which callers are woken even if no call of their namespace has ended."""

@@ -1,77 +1,22 @@
 """A work queue of keys without duplicates; no key is processed twice at the same time.
 
 As in controller-runtime, the queue holds keys and not changes. A worker reads the latest object, so
-any number of changes that arrive while a key waits cause only one reconcile.
+any number of changes that arrive while a key waits cause only one reconcile. Unlike there, keys of
+different namespaces are taken in turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections import OrderedDict, deque
-from typing import Final, Generic
+from collections import deque
+from typing import Generic
 
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.delayed_keys import DelayedKeys, K
+from capsmith_runtime.kube.fifo import PriorityFifo
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import Priority
-
-LOW_SHARE: Final = 5
-"""One in this many keys taken has low priority, so that no such key starves."""
-
-
-class PriorityFifo(Generic[K]):
-    """Waiting keys without duplicates; a key that is added again keeps the better position.
-
-    Low-priority keys that are added with ``is_first`` come before the other low-priority keys.
-    While keys of both priorities wait, every ``LOW_SHARE``-th key taken has low priority, so the
-    n-th low-priority key is taken within ``n * LOW_SHARE`` turns.
-    """
-
-    def __init__(self) -> None:
-        self._normal: OrderedDict[K, None] = OrderedDict()
-        self._first: OrderedDict[K, None] = OrderedDict()
-        self._low: OrderedDict[K, None] = OrderedDict()
-        self._turn = 0
-
-    def __len__(self) -> int:
-        return len(self._normal) + len(self._first) + len(self._low)
-
-    def push(self, key: K, priority: Priority, *, is_first: bool = False) -> None:
-        """Append a key; a key that is already waiting moves up if its new position is better."""
-        if key in self._normal:
-            return
-        if priority is Priority.NORMAL:
-            self._first.pop(key, None)
-            self._low.pop(key, None)
-            self._normal[key] = None
-        elif is_first:
-            self._low.pop(key, None)
-            self._first[key] = None
-        elif key not in self._first:
-            self._low[key] = None
-
-    def pop(self) -> tuple[K, Priority]:
-        """Remove and return the next key.
-
-        Raises KeyError if no key waits.
-        """
-        # Low priority has a share of the turns rather than the leftovers: in a cluster where
-        # something changes all the time, periodic resyncs would otherwise never run.
-        low, normal = self._first or self._low, self._normal
-        if not low or not normal:
-            self._turn = 0
-            priority = Priority.LOW if low else Priority.NORMAL
-        else:
-            self._turn = (self._turn + 1) % LOW_SHARE
-            priority = Priority.NORMAL if self._turn else Priority.LOW
-        keys = low if priority is Priority.LOW else normal
-        return keys.popitem(last=False)[0], priority
-
-    def clear(self) -> None:
-        """Remove all waiting keys."""
-        for keys in (self._normal, self._first, self._low):
-            keys.clear()
 
 
 class QueueClosed(Exception):
