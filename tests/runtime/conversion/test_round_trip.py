@@ -125,6 +125,12 @@ def test_what_no_change_affects_is_restored_beside_such_a_count() -> None:
     assert status["upToDateReplicas"] == 3
 
 
+def test_a_count_that_cannot_be_is_not_lost() -> None:
+    """There is no number of unavailable replicas from which -3 available ones follow."""
+    obj = named("HarbourControlPlane", NEW, status={"availableReplicas": -3, "replicas": 5})
+    assert converted(converted(obj, OLD), NEW) == obj
+
+
 def test_an_annotation_with_many_fields_costs_few_conversions() -> None:
     status = {"availableReplicas": BIG, "replicas": 0, **{f"f{i}": i for i in range(5000)}}
     data = {"apiVersion": f"controlplane.cluster.x-k8s.io/{NEW}", "status": status}

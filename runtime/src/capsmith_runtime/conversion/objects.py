@@ -144,9 +144,19 @@ def is_equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def has_same_meaning(one: Data, other: Data) -> bool:
-    """Return whether two objects are equal but for values that are empty, false or null."""
-    return is_equal(_drop_unset(one), _drop_unset(other))
+def _has_meaning(data: Data, meanings: Sequence[Data]) -> bool:
+    """Return whether each field of spec and status is as in one of ``meanings``."""
+    for part in PARTS:
+        one, *others = (each.get(part, {}) for each in (data, *meanings))
+        if any(is_equal(one, other) for other in others):
+            continue
+        if not all(isinstance(each, dict) for each in (one, *others)):
+            return False
+        for name in {*one, *(name for other in others for name in other)}:
+            value = one.get(name, MISSING)
+            if not any(is_equal(value, other.get(name, MISSING)) for other in others):
+                return False
+    return True
 
 
 def _drop_unset(value: Any) -> Any:
@@ -327,19 +337,22 @@ class _ObjectConversion:
         # Data in the shape of the source are older than the source, so they are dropped.
         stored.pop(self.kind.shape(self.source), None)
         if original is not None:
-            target = self._restore_original(original.data, target)
+            target = self._restore_original(original.data, source, target)
         kept = list(stored.values())
         lost = self._lost(source, target)
         if lost is not None:
             kept = [StoredData(str(obj["apiVersion"]), lost), *kept]
         return target, encode_stored(kept) if kept else text
 
-    def _restore_original(self, original: Data, target: Data) -> Data:
-        """Return ``target`` with the values of ``original`` that leave its meaning unchanged."""
+    def _restore_original(self, original: Data, source: Data, target: Data) -> Data:
+        """Return ``target`` with the values of ``original`` that mean the same as the source."""
         expected = self._apply(self._revert(original))
         restored: Data = restore_value(original, expected, target)
-        meaning = self._revert(target)
-        if has_same_meaning(self._revert(restored), meaning):
+        returned = self._revert(restored)
+        if is_equal(returned, source):
+            return restored
+        meanings = [_drop_unset(each) for each in (source, self._revert(target))]
+        if _has_meaning(_drop_unset(returned), meanings):
             return restored
         # A converted value may depend on several fields, as a count of unavailable replicas does on
         # two: it may be as expected although one of them was changed.
@@ -354,7 +367,7 @@ class _ObjectConversion:
         # An annotation may have any number of fields, and each of them costs a conversion.
         for part, name, value in changed if len(changed) <= MAX_RESTORED_FIELDS else ():
             candidate = {**result, part: {**result.get(part, {}), name: value}}
-            if has_same_meaning(self._revert(candidate), meaning):
+            if _has_meaning(_drop_unset(self._revert(candidate)), meanings):
                 result = candidate
         return result
 
