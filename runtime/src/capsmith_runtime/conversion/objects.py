@@ -144,19 +144,26 @@ def is_equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _has_meaning(data: Data, meanings: Sequence[Data]) -> bool:
-    """Return whether each field of spec and status is as in one of ``meanings``."""
-    for part in PARTS:
-        one, *others = (each.get(part, {}) for each in (data, *meanings))
-        if any(is_equal(one, other) for other in others):
-            continue
-        if not all(isinstance(each, dict) for each in (one, *others)):
-            return False
-        for name in {*one, *(name for other in others for name in other)}:
-            value = one.get(name, MISSING)
-            if not any(is_equal(value, other.get(name, MISSING)) for other in others):
-                return False
-    return True
+def agrees_with(value: Any, *others: Any) -> bool:
+    """Return whether each field of ``value`` is as in one of ``others``, whose fields it has all.
+
+    Values that are empty, false or null are as good as none.
+    """
+    return _agrees([_drop_unset(each) for each in (value, *others)])
+
+
+def _agrees(values: Sequence[Any]) -> bool:
+    value, *others = values
+    if any(is_equal(value, each) for each in others):
+        return True
+    # Conditions, as in restore_value.
+    by_type = [_by_type(each) for each in values]
+    if all(each is not None for each in by_type):
+        values = by_type
+    if not all(isinstance(each, dict) for each in values):
+        return False
+    keys = {key for each in values for key in each}
+    return all(_agrees([each.get(key, MISSING) for each in values]) for key in keys)
 
 
 def _drop_unset(value: Any) -> Any:
@@ -345,14 +352,21 @@ class _ObjectConversion:
         return target, encode_stored(kept) if kept else text
 
     def _restore_original(self, original: Data, source: Data, target: Data) -> Data:
-        """Return ``target`` with the values of ``original`` that mean the same as the source."""
+        """Return ``target``, converted from ``source``, with the values of ``original``.
+
+        Values that would change the meaning are not restored.
+        """
         expected = self._apply(self._revert(original))
         restored: Data = restore_value(original, expected, target)
-        returned = self._revert(restored)
-        if is_equal(returned, source):
+        if is_equal(restored, target):
+            return target
+        reverted = self._revert(restored)
+        if is_equal(reverted, source):
             return restored
-        meanings = [_drop_unset(each) for each in (source, self._revert(target))]
-        if _has_meaning(_drop_unset(returned), meanings):
+        # What the target cannot express comes back different from the source, and what an author's
+        # functions return may change with each conversion.
+        meanings = source, self._revert(target)
+        if agrees_with(reverted, *meanings):
             return restored
         # A converted value may depend on several fields, as a count of unavailable replicas does on
         # two: it may be as expected although one of them was changed.
@@ -367,7 +381,7 @@ class _ObjectConversion:
         # An annotation may have any number of fields, and each of them costs a conversion.
         for part, name, value in changed if len(changed) <= MAX_RESTORED_FIELDS else ():
             candidate = {**result, part: {**result.get(part, {}), name: value}}
-            if _has_meaning(_drop_unset(self._revert(candidate)), meanings):
+            if agrees_with(self._revert(candidate), *meanings):
                 result = candidate
         return result
 
