@@ -243,7 +243,7 @@ class TestVersionFields(Conformance):
         check()
 
     def test_fields_that_are_filled_are_read(self, case: ConversionCase) -> None:
-        """Without the annotation, too, a field that a function fills keeps its value there and back.
+        """Without the annotation, too, a field that a function fills keeps its value.
 
         If the other function did not read it, a change of the field would have no effect in the
         other version.
