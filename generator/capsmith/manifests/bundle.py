@@ -17,6 +17,7 @@ EXAMPLE_FOLDERS = frozenset({"examples", "samples"})
 """Folders of a source tree whose objects may be of another release."""
 _ASIDE = EXAMPLE_FOLDERS | {"templates", "testdata"}
 """Folders whose objects are not installed."""
+_PLAIN = "components.yaml"
 _CRD_FILE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+_[a-z0-9]+\.yaml")
 
 _POOL = "InfraMachinePool"
@@ -51,8 +52,10 @@ def classify_manifest(manifest: Manifest) -> Artefact:
     if name.startswith("clusterclass-"):
         return Artefact.CLUSTER_CLASS
     is_components = name.endswith("components.yaml") or "-components-" in name
+    # Without the type of a provider, the file may be another program's list of components.
+    is_object = bool(manifest.kind or manifest.document.get("apiVersion"))
     # A kind may be called Components: controller-gen names the file of its CRD group_plural.yaml.
-    if is_components and not _CRD_FILE.fullmatch(name):
+    if is_components and (is_object or name != _PLAIN) and not _CRD_FILE.fullmatch(name):
         return Artefact.COMPONENTS
     if name == "metadata.yaml" or (
         manifest.kind == "Metadata" and manifest.api_group == "clusterctl.cluster.x-k8s.io"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from capsmith.manifests.bundle import Artefact, Bundle
 from capsmith.manifests.parse import Manifest, list_of, text_of
 
+_GROUP = "clusterctl.cluster.x-k8s.io"
 _RELEASE = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]+.*)?")
 
 
@@ -62,11 +63,23 @@ def find_series(bundle: Bundle, metadata: Manifest) -> Series | None:
 def list_metadata(bundle: Bundle) -> tuple[Manifest, ...]:
     """Return the metadata.yaml files that may belong to the release.
 
-    A file in a source tree does not if another one, in a folder above it, lists the release.
+    A file in a source tree does not if another one, in a folder above it, lists the release, or if
+    it is of another program.
     """
-    found = bundle.files(Artefact.METADATA)
+    released = {_folder(each) for each in bundle.files(Artefact.COMPONENTS)}
+    found = [
+        each
+        for each in bundle.files(Artefact.METADATA)
+        if _folder(each) in released or _is_of_clusterctl(each)
+    ]
     listing = [each for each in found if find_series(bundle, each) in read_series(each)]
     return tuple(each for each in found if not any(_is_below(each, other) for other in listing))
+
+
+def _is_of_clusterctl(metadata: Manifest) -> bool:
+    """Return whether a file has anything of clusterctl's format; the name alone is common."""
+    is_kind = metadata.kind == "Metadata" or metadata.api_group == _GROUP
+    return is_kind or "releaseSeries" in metadata.document
 
 
 def _is_below(metadata: Manifest, other: Manifest) -> bool:

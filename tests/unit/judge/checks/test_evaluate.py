@@ -122,3 +122,23 @@ def test_findings_come_in_the_order_of_reading_and_once() -> None:
     findings = found({"b.yaml": text, "a.yaml": NAMESPACE + "---\n" + NAMESPACE})
     keys = [finding.sort_key for finding in findings]
     assert keys == sorted(set(keys))
+
+
+def test_metadata_of_other_programs_are_left_alone() -> None:
+    other = "apiVersion: metadata.example.com/v1\nversions: {kubernetes: v1.35.0}\n"
+    plain = "name: acme\ninstallOrder: 30\n"
+    files = {"crd.yaml": NAMESPACE, "stacks/a/metadata.yaml": other, "b/metadata.yaml": plain}
+    assert not ids(found(files)) & {"CC-02", "CC-04", "CC-11"}
+    # clusterctl reads the file beside the components, whatever it contains.
+    beside = {"infrastructure-components.yaml": NAMESPACE, "metadata.yaml": other}
+    assert {"CC-02", "CC-04", "CC-11"} <= ids(found(beside))
+    for text in ("kind: Metadata\n", "releaseSeries: []\n"):
+        assert "CC-02" in ids(found({"crd.yaml": NAMESPACE, "metadata.yaml": text}))
+
+
+def test_an_inventory_of_components_is_no_components_file() -> None:
+    inventory = "components:\n- {name: acme, repository: https://example.com}\n"
+    files = {"infrastructure-components.yaml": NAMESPACE, "metadata.yaml": METADATA % 1}
+    assert found({**files, "components.yaml": inventory}) == []
+    assert "CC-20" in ids(found({"components.yaml": NAMESPACE}))
+    assert "CC-81" in ids(found({"infrastructure-components.yaml": "metadata: {name: a}\n"}))
