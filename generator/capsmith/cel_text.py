@@ -22,6 +22,8 @@ At most one of the groups ``d3``, ``s3``, ``d`` and ``s`` matches: the content o
 """
 # Matches neither a field of that name (`self.oldSelf`) nor a part of a longer name.
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
+# A new object has no old value; these are the usual ways to accept it.
+_ACCEPTS_NEW = re.compile(r"!\s*oldSelf\.hasValue\(\)|\boldSelf\.(orValue|optMap)\(|:\s*true\b")
 
 
 def strip_literals(expression: str) -> str:
@@ -35,6 +37,56 @@ def strip_literals(expression: str) -> str:
 def is_transition(rule: str) -> bool:
     """Return whether a rule reads ``oldSelf``, the value before the update."""
     return _OLD_SELF.search(strip_literals(rule)) is not None
+
+
+def normalize_rule(rule: str) -> str:
+    """Return a rule without comments and without white space that has no meaning."""
+    parts: list[str] = []
+    end = 0
+    for match in LITERAL.finditer(rule):
+        parts += [_squeeze(rule[end : match.start()])]
+        parts += [" " if match[0].startswith("//") else match[0]]
+        end = match.end()
+    return "".join((*parts, _squeeze(rule[end:]))).strip()
+
+
+def refuses_values(rule: str, *, is_optional: bool) -> bool:
+    """Return whether a rule may refuse values whatever their former values were.
+
+    ``is_optional`` is the rule's ``optionalOldSelf``: the rule then also applies to new objects.
+    """
+    text = strip_literals(rule)
+    if not is_transition(rule):
+        return True
+    if is_optional and not _ACCEPTS_NEW.search(text):
+        return True
+    # A part without oldSelf refuses a stored value even if a write does not change it.
+    parts = _split_conjunction(text)
+    return len(parts) > 1 and not all(_OLD_SELF.search(part) for part in parts)
+
+
+def _split_conjunction(text: str) -> list[str]:
+    """Split an expression without literals at ``&&`` outside of parentheses.
+
+    An expression with an alternative or a condition at its top is returned as a whole.
+    """
+    parts, depth, start = [], 0, 0
+    for match in re.finditer(r"[(\[{]|[)\]}]|&&|\|\||\?(?![.\[])", text):
+        if match[0] in "([{":
+            depth += 1
+        elif match[0] in ")]}":
+            depth -= 1
+        elif depth == 0 and match[0] == "&&":
+            parts.append(text[start : match.start()])
+            start = match.end()
+        elif depth == 0:
+            return [text]
+    return [*parts, text[start:]]
+
+
+def _squeeze(code: str) -> str:
+    """Return code without literals whose white space only separates words."""
+    return re.sub(r" ?([^\w\s]) ?", r"\1", re.sub(r"\s+", " ", code))
 
 
 def remove_transition_rules(schema: Mapping[str, Any]) -> dict[str, Any]:

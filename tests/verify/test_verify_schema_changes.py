@@ -97,7 +97,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], set[str], set[str]]] = 
         {"type": "object", OPEN: True},
         {"type": "object", OPEN: True, "x-kubernetes-embedded-resource": True},
         {"UP-06"},
-        {"UP-08"},
+        set(),
     ),
     "x-kubernetes-list-type": (
         LIST,
@@ -174,7 +174,12 @@ def _changed(before: dict[str, Any], after: dict[str, Any], required: list[str])
 
 
 def test_a_type_that_each_object_has() -> None:
-    """Proves: UP-18."""
+    """If the types overlap, it depends on the value.
+
+    Proves: UP-18.
+    """
+    assert _changed({"type": "number"}, NUMBER, ["a"]) == {"UP-07"}
+    assert _changed({INT_OR_STRING: True}, TEXT, ["a"]) == {"UP-07"}
     assert _changed({**NUMBER, "default": 1}, {**TEXT, "default": "1"}, []) == {"UP-18"}
     assert _changed(NUMBER, TEXT, ["a"]) == {"UP-18"}
     assert _changed(NUMBER, TEXT, []) == {"UP-07"}
@@ -192,6 +197,113 @@ def test_a_required_field_accepts_null_no_longer() -> None:
 
 def test_a_default_that_is_gone_leaves_a_required_field_without_a_value() -> None:
     assert "UP-05" in _changed({**TEXT, "default": "a"}, TEXT, ["a"])
+
+
+ANY = {"type": "object", OPEN: True}
+EMBEDDED = {**ANY, "x-kubernetes-embedded-resource": True}
+RULES = "x-kubernetes-validations"
+UNDECLARED: dict[str, tuple[dict[str, Any], dict[str, Any], set[str]]] = {
+    "a field of an open object": (ANY, {**OBJECT, OPEN: True}, {"UP-07"}),
+    "a field of any value": ({OPEN: True}, {**OBJECT, OPEN: True}, {"UP-07"}),
+    "an open field": (ANY, {**ANY, "properties": {"a": {OPEN: True}}}, set()),
+    "values of an open object": (ANY, MAP, {"UP-07"}),
+    "values of a map": ({"type": "object", "additionalProperties": True}, MAP, {"UP-07"}),
+    "a field of a map": (MAP, {"type": "object", "properties": {"a": NUMBER}}, {"UP-07", "UP-08"}),
+    "a default": (ANY, {**ANY, "properties": {"a": {OPEN: True, "default": 1}}}, set()),
+    "a field of an embedded object": (
+        EMBEDDED,
+        {**EMBEDDED, "properties": {"kind": TEXT, "data": TEXT}},
+        {"UP-07"},
+    ),
+    "no embedded object": (EMBEDDED, ANY, set()),
+    "no embedded object, closed": (EMBEDDED, {"type": "object"}, {"UP-08"}),
+}
+"""What a schema declares that kept any value, and the rules that this breaks."""
+
+
+@pytest.mark.parametrize("name", UNDECLARED)
+def test_undeclared_values_have_new_limits(name: str) -> None:
+    """Proves: UP-07, UP-08."""
+    old, new, expected = UNDECLARED[name]
+    assert _changed(old, new, []) == expected
+
+
+def _ranged(**limits: Any) -> dict[str, Any]:
+    return {**NUMBER, **limits}
+
+
+CHOICE = {**TEXT, "enum": ["a", "bb"]}
+IMPLIED: dict[str, tuple[dict[str, Any], dict[str, Any], set[str]]] = {
+    "uuid": ({**TEXT, "format": "uuid4"}, {**TEXT, "format": "uuid"}, set()),
+    "uuid reversed": ({**TEXT, "format": "uuid"}, {**TEXT, "format": "uuid4"}, {"UP-06"}),
+    "isbn": ({**TEXT, "format": "isbn13"}, {**TEXT, "format": "isbn"}, set()),
+    "names": ({**TEXT, "format": "k8s-short-name"}, {**TEXT, "format": "k8s-long-name"}, set()),
+    "lengths of choices": (CHOICE, {**CHOICE, "minLength": 1, "maxLength": 2}, set()),
+    "too long a choice": (CHOICE, {**CHOICE, "maxLength": 1}, {"UP-06"}),
+    "pattern of choices": (CHOICE, {**CHOICE, "pattern": "^[a-z]+$"}, set()),
+    "pattern of another choice": (CHOICE, {**CHOICE, "pattern": "^a"}, {"UP-06"}),
+    "pattern that nothing can read": (CHOICE, {**CHOICE, "pattern": "[["}, {"UP-06"}),
+    "int32": (_ranged(minimum=0, maximum=9), _ranged(minimum=0, maximum=9, format="int32"), set()),
+    "int32 or less": (_ranged(maximum=9), _ranged(maximum=9, format="int32"), {"UP-06"}),
+    "limits of int32": (_ranged(format="int32"), _ranged(maximum=2**31 - 1), set()),
+    "more than int32": (_ranged(format="int32"), _ranged(maximum=2**31 - 2), {"UP-06"}),
+    "listed numbers": (_ranged(enum=[1, 3]), _ranged(enum=[1, 3], minimum=1, maximum=3), set()),
+    "above zero": (_ranged(minimum=0, exclusiveMinimum=True), _ranged(minimum=1), set()),
+    "below ten": (_ranged(maximum=10, exclusiveMaximum=True), _ranged(maximum=9), set()),
+    "above zero of numbers": (
+        {"type": "number", "minimum": 0, "exclusiveMinimum": True},
+        {"type": "number", "minimum": 1},
+        {"UP-06"},
+    ),
+}
+"""New limits, and whether a former one implies them."""
+
+
+@pytest.mark.parametrize("name", IMPLIED)
+def test_limits_that_others_imply(name: str) -> None:
+    """Proves: UP-06."""
+    old, new, expected = IMPLIED[name]
+    assert _changed(old, new, []) == expected
+
+
+CEL: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "self == oldSelf": ({}, set()),
+    "self == oldSelf || self == 'a'": ({}, set()),
+    "oldSelf == 'a' ? self == 'a' && true : true": ({}, set()),
+    "self.startsWith(oldSelf) && self.size() < 9": ({}, {"UP-06"}),
+    "(self == oldSelf && self != 'a')": ({}, set()),
+    "self == oldSelf && oldSelf.all(a, a != 'b' && true)": ({}, set()),
+    "self != 'oldSelf'": ({}, {"UP-06"}),
+    "oldSelf.hasValue() || self == 'a'": ({"optionalOldSelf": True}, {"UP-06"}),
+    "!oldSelf.hasValue() || self == oldSelf.value()": ({"optionalOldSelf": True}, set()),
+    "oldSelf.hasValue() ? self == oldSelf.value() : true": ({"optionalOldSelf": True}, set()),
+    "oldSelf.orValue(self) == self": ({"optionalOldSelf": True}, set()),
+    "self  !=  'b'  // never": ({}, set()),
+    "self!='b'": ({}, set()),
+    "self != 'b '": ({}, {"UP-06"}),
+}
+"""New rules beside ``self != 'b'``, and the contract rules that they break."""
+
+
+@pytest.mark.parametrize("rule", CEL)
+def test_new_rules_of_cel(rule: str) -> None:
+    """A rule without a part that reads only the new value refuses no write that keeps it.
+
+    Proves: UP-06.
+    """
+    more, expected = CEL[rule]
+    old = {**TEXT, RULES: [{"rule": "self != 'b'"}]}
+    assert _changed(old, {**TEXT, RULES: [{"rule": rule, **more}]}, []) == expected
+
+
+def test_status_is_required() -> None:
+    """Objects are created without status.
+
+    Proves: UP-05.
+    """
+    old: dict[str, Any] = {"type": "object", "properties": {"status": OBJECT}}
+    (change,) = find_schema_changes(old, {**old, "required": ["status"]}, KEYWORDS)
+    assert (change.rule, change.field) == ("UP-05", "status")
 
 
 def test_only_types_count_in_status() -> None:

@@ -16,6 +16,8 @@ OPEN = "x-kubernetes-preserve-unknown-fields"
 """Schema keyword that makes the API server keep undeclared fields instead of pruning them."""
 INT_OR_STRING = "x-kubernetes-int-or-string"
 """Schema keyword that accepts both integers and strings."""
+EMBEDDED = "x-kubernetes-embedded-resource"
+"""Schema keyword that makes the API server treat a field as a whole object."""
 
 
 def find_field(schema: Schema, path: str) -> Schema | None:
@@ -173,6 +175,8 @@ class CrdVersion:
     subresources: Mapping[str, Any]
     columns: tuple[str, ...]
     """Names of the printer columns."""
+    selectable: tuple[str, ...] = ()
+    """JSON paths of the fields by which clients can select objects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,6 +315,9 @@ def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
             subresources=mapping_of(version, "subresources") or mapping_of(shared, "subresources"),
             columns=tuple(
                 text_of(column, "name") for column in list_of(version, "additionalPrinterColumns")
+            ),
+            selectable=tuple(
+                text_of(field, "jsonPath") for field in list_of(version, "selectableFields")
             ),
         )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from capsmith.cel_text import normalize_rule, refuses_values
 from capsmith.contract.model import Comparison, Keyword
-from capsmith.manifests.crds import INT_OR_STRING
+from capsmith.judge.release.implied_limits import is_implied
+from capsmith.manifests.crds import EMBEDDED, INT_OR_STRING, OPEN
 from capsmith.manifests.parse import list_of, mapping_of
 
 Schema = Mapping[str, Any]
@@ -19,6 +21,12 @@ _FORMATS = frozenset(
     }
 )
 """Formats that the API server checks, without hyphens in ``date-time``."""
+_NARROWER_FORMATS: Mapping[str, frozenset[str]] = {
+    "uuid": frozenset({"uuid3", "uuid4", "uuid5"}),
+    "isbn": frozenset({"isbn10", "isbn13"}),
+    "k8s-long-name": frozenset({"k8s-short-name"}),
+}
+"""Formats whose values another format accepts, too."""
 _DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs"})
 
 
@@ -42,7 +50,7 @@ def find_keyword_changes(
         if compare is None or _plain(old.get(keyword.name)) == _plain(new.get(keyword.name)):
             continue
         narrowed, widened = compare(old, new, keyword)
-        if narrowed and keyword.narrowed:
+        if narrowed and keyword.narrowed and not is_implied(old, new, keyword.name):
             yield KeywordChange(keyword.narrowed, narrowed, keyword.name)
         elif widened and keyword.widened:
             yield KeywordChange(keyword.widened, widened, keyword.name)
@@ -99,7 +107,8 @@ def _format(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     # Of the formats of numbers, only this one excludes values that a stored object can have.
     is_narrow = after == "int32" and new.get("type") in ("integer", "number")
     is_checked = after in _FORMATS or is_narrow
-    return _form(old, new, keyword) if is_checked and after != before else ("", "")
+    is_wider = before == after or before in _NARROWER_FORMATS.get(after, ())
+    return _form(old, new, keyword) if is_checked and not is_wider else ("", "")
 
 
 def _choices(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
@@ -117,10 +126,16 @@ def _nullable(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
 
 
 def _validations(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
-    known = {mapping_of(rule).get("rule") for rule in list_of(old, keyword.name)}
-    texts = [str(mapping_of(rule).get("rule")) for rule in list_of(new, keyword.name)]
-    # A rule that compares with the old object does not restrict stored values.
-    added = [text for text in texts if text not in known and "oldSelf" not in text]
+    known = {
+        normalize_rule(str(mapping_of(rule).get("rule"))) for rule in list_of(old, keyword.name)
+    }
+    added = [
+        text
+        for rule in map(mapping_of, list_of(new, keyword.name))
+        for text in (str(rule.get("rule")),)
+        if normalize_rule(text) not in known
+        and refuses_values(text, is_optional=rule.get("optionalOldSelf") is True)
+    ]
     return "; ".join(f"has a new rule {text!r}" for text in added), ""
 
 
@@ -147,6 +162,9 @@ def _meaningful(schema: Schema, keyword: Keyword) -> list[Any]:
 
 
 def _flag(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
+    # An open object keeps what an embedded one declares.
+    if keyword.name == EMBEDDED and new.get(OPEN) is True and new.get(EMBEDDED) is not True:
+        return "", ""
     before, after = old.get(keyword.name) is True, new.get(keyword.name) is True
     return (
         f"now has {keyword.name}" if after and not before else "",

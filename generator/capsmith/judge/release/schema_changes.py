@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from capsmith.contract.model import Keyword
 from capsmith.judge.release.keyword_changes import find_keyword_changes
-from capsmith.manifests.crds import INT_OR_STRING, OPEN, describe, read_types
+from capsmith.manifests.crds import EMBEDDED, INT_OR_STRING, OPEN, describe, read_types
 from capsmith.manifests.parse import mapping_of, texts_of
 
 _METADATA = "metadata"
@@ -24,10 +24,9 @@ _NAMES: Mapping[str, Mapping[str, Any]] = {
 _STATUS = "status"
 _VALUES = "{}"
 """What a path has for the values of a map."""
-_EMBEDDED = "x-kubernetes-embedded-resource"
-TYPE, TYPE_OF_ALL, PRUNED = "UP-07", "UP-18", "UP-08"
-"""Ids of the rules about changed types, changed types of fields common to all objects, and pruned
-fields."""
+TYPE, TYPE_OF_ALL, PRUNED, REQUIRED = "UP-07", "UP-18", "UP-08", "UP-05"
+"""Ids of the rules about changed types, changed types of fields common to all objects, pruned
+fields and required fields."""
 
 
 class SchemaChange(NamedTuple):
@@ -44,11 +43,13 @@ def find_schema_changes(
 ) -> Iterator[SchemaChange]:
     """Yield the differences between two schemas for a kind.
 
-    In status, only type changes are yielded, because controllers write all values again.
+    In status, only type changes are yielded, because controllers write all values again.  That
+    status itself is required is yielded, too: objects are created without it.
     """
     comparison = _Comparison(keywords)
     for change in comparison.find(mapping_of(old), mapping_of(new), "", is_set=True):
-        if change.field != _STATUS and not change.field.startswith(f"{_STATUS}."):
+        is_in_status = change.field == _STATUS or change.field.startswith(f"{_STATUS}.")
+        if not is_in_status or (change.rule, change.field) == (REQUIRED, _STATUS):
             yield change
         elif change.rule in (TYPE, TYPE_OF_ALL):
             yield change._replace(rule=TYPE)
@@ -74,9 +75,11 @@ class _Comparison:
         ``is_set`` means that each object has a value, ``may_lack`` that the API server drops null.
         """
         # After a change of type, the limits cannot be compared.
-        if not read_types(old) <= read_types(new):
+        before, after = read_types(old), read_types(new)
+        if not before <= after:
             kinds = (describe(each) for each in (old, new))
-            rule = TYPE_OF_ALL if is_set else TYPE
+            # If the types overlap, it depends on the value.
+            rule = TYPE_OF_ALL if is_set and before.isdisjoint(after) else TYPE
             yield SchemaChange(rule, path, "was {} and is now {}".format(*kinds))
             return
         for change in find_keyword_changes(old, new, self.keywords):
@@ -85,10 +88,10 @@ class _Comparison:
                 yield SchemaChange(PRUNED, path, "is dropped if it is null")
             else:
                 yield SchemaChange(change.rule, path, change.message)
-        before, after = old.get("default"), new.get("default")
+        default, successor = old.get("default"), new.get("default")
         # The API server fills in defaults when it reads, so stored objects change without a write.
-        if before != after:
-            message = f"had the default {before!r} and now has {after!r}"
+        if default != successor:
+            message = f"had the default {default!r} and now has {successor!r}"
             yield SchemaChange("UP-09", path, message)
         yield from _required(old, new, path)
         yield from self._below(old, new, path, is_set=is_set)
@@ -115,6 +118,7 @@ class _Comparison:
             elif name not in parts and not _keeps_unknown(new):
                 yield SchemaChange(PRUNED, below, "is no longer declared")
         yield from self._others(old, new, path)
+        yield from self._declared(old, new, path)
         if not path:
             yield from self._names(old, new)
         elif _is_embedded(old):
@@ -144,6 +148,32 @@ class _Comparison:
                 if change.rule != PRUNED:
                     yield change
 
+    def _declared(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], path: str
+    ) -> Iterator[SchemaChange]:
+        """Yield what a schema that kept any value refuses since it declares fields."""
+        if not _keeps_unknown(old):
+            return
+        known = mapping_of(old, "properties")
+        former = mapping_of(old, "additionalProperties")
+        for name, part in mapping_of(new, "properties").items():
+            is_part_of_server = name in _OF_API_SERVER and _is_object(old, path)
+            if name not in known and not is_part_of_server:
+                below = f"{path}.{name}".removeprefix(".")
+                yield from self._limits(former, mapping_of(part), below)
+        values = mapping_of(new, "additionalProperties")
+        if values and not former:
+            yield from self._limits(former, values, path + _VALUES)
+
+    def _limits(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], path: str
+    ) -> Iterator[SchemaChange]:
+        """Yield the changes of a value that the old schema did not declare by its path."""
+        for change in self.find(old, new, path, is_set=False, may_lack=True):
+            # A new field's default is no change of an old one.
+            if change.rule != "UP-09":
+                yield change
+
     def _others(
         self, old: Mapping[str, Any], new: Mapping[str, Any], path: str
     ) -> Iterator[SchemaChange]:
@@ -155,7 +185,7 @@ class _Comparison:
                 )
         is_closed = _keeps_unknown(old) and not _keeps_unknown(new)
         if is_closed and "object" in read_types(new):
-            yield SchemaChange(PRUNED, path or "object", "no longer keeps undeclared fields")
+            yield SchemaChange(PRUNED, path, "no longer keeps undeclared fields")
 
 
 def _is_object(schema: Mapping[str, Any], path: str) -> bool:
@@ -164,7 +194,7 @@ def _is_object(schema: Mapping[str, Any], path: str) -> bool:
 
 
 def _is_embedded(schema: Mapping[str, Any]) -> bool:
-    return schema.get(_EMBEDDED) is True
+    return schema.get(EMBEDDED) is True
 
 
 def _declare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -184,12 +214,12 @@ def _declare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any
 def _required(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> Iterator[SchemaChange]:
     before = set(_without_default(old))
     if not path:
-        before |= {*_OF_API_SERVER, _STATUS}
+        before |= _OF_API_SERVER
     elif _is_embedded(old):
         before |= _OF_TYPE
     for name in _without_default(new):
         if name not in before:
-            yield SchemaChange("UP-05", f"{path}.{name}".removeprefix("."), "is now required")
+            yield SchemaChange(REQUIRED, f"{path}.{name}".removeprefix("."), "is now required")
 
 
 def _without_default(schema: Mapping[str, Any]) -> Iterator[str]:

@@ -1,0 +1,60 @@
+"""Decide whether the other keywords of an old schema already imply a new limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from capsmith.manifests.parse import list_of
+from capsmith.provider_yaml.patterns import explain_refusal, has_match
+
+Schema = Mapping[str, Any]
+_INT32 = (-(2**31), 2**31 - 1)
+_OF_NUMBERS: Mapping[str, tuple[str, ...]] = {
+    "minimum": ("minimum", "exclusiveMinimum"),
+    "exclusiveMinimum": ("minimum", "exclusiveMinimum"),
+    "maximum": ("maximum", "exclusiveMaximum"),
+    "exclusiveMaximum": ("maximum", "exclusiveMaximum"),
+    "format": ("format",),
+}
+"""Keywords of ranges, each with those that decide together which numbers are refused."""
+_OF_TEXTS = frozenset({"minLength", "maxLength", "pattern"})
+
+
+def is_implied(old: Schema, new: Schema, keyword: str) -> bool:
+    """Return whether a new limit refuses none of the values that the old schema accepts.
+
+    Only enumerations and ranges of integers are compared; the result is False if in doubt.
+    """
+    choices = list_of(old, "enum")
+    if choices and keyword in _OF_TEXTS:
+        return all(isinstance(each, str) and _accepts(new, keyword, each) for each in choices)
+    if keyword not in _OF_NUMBERS or not old.get("type") == new.get("type") == "integer":
+        return False
+    is_listed = bool(choices) and all(type(each) is int for each in choices)
+    before = (min(choices), max(choices)) if is_listed else _range(old)
+    after = _range({key: new[key] for key in _OF_NUMBERS[keyword] if key in new})
+    return after[0] <= before[0] and before[1] <= after[1]
+
+
+def _accepts(schema: Schema, keyword: str, text: str) -> bool:
+    limit = schema.get(keyword)
+    if keyword == "pattern":
+        return isinstance(limit, str) and not explain_refusal(limit) and has_match(limit, text)
+    if not isinstance(limit, int):
+        return False
+    return len(text) >= limit if keyword == "minLength" else len(text) <= limit
+
+
+def _range(schema: Schema) -> tuple[float, float]:
+    """Return the lowest and the highest integer that a schema accepts."""
+    low, high = _INT32 if schema.get("format") == "int32" else (-math.inf, math.inf)
+    minimum, maximum = schema.get("minimum"), schema.get("maximum")
+    if isinstance(minimum, int | float):
+        is_excluded = schema.get("exclusiveMinimum") is True
+        low = max(low, math.floor(minimum) + 1 if is_excluded else math.ceil(minimum))
+    if isinstance(maximum, int | float):
+        is_excluded = schema.get("exclusiveMaximum") is True
+        high = min(high, math.ceil(maximum) - 1 if is_excluded else math.floor(maximum))
+    return low, high
