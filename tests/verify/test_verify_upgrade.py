@@ -29,6 +29,7 @@ def release() -> Release:
     machine = crd("AcmeMachine", {V2: "v1"}, ("v1alpha1", "v1"), SPEC)
     webhook = {"clientConfig": HOOK, "conversionReviewVersions": ["v1"]}
     machine["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    machine["spec"]["versions"][-1]["selectableFields"] = [{"jsonPath": ".spec.size"}]
     service = {"namespace": "acme-system", "name": "acme-webhook"}
     hooks = [{"name": "a.example.com", "failurePolicy": "Fail", "clientConfig": HOOK}]
     series = {"major": 0, "minor": 1, "contract": "v1beta2"}
@@ -82,6 +83,28 @@ def _moved(content: Release) -> None:
     content["crd"]["metadata"]["name"] = f"others.{GROUP}"
 
 
+def _renamed(content: Release) -> None:
+    _moved(content)
+    content["crd"]["spec"]["names"].update(kind="Other", listKind="OtherList", singular="other")
+
+
+def _convert_by(content: Release, client: dict[str, Any]) -> None:
+    content["crd"]["spec"]["conversion"]["webhook"]["clientConfig"] = client
+
+
+def _more_versions(content: Release) -> None:
+    """Add a version without a field of the stored one."""
+    added = copy.deepcopy(_versions(content)[-1])
+    added.update(name="v2", storage=False)
+    added["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].pop("count")
+    _versions(content).append(added)
+
+
+def _convert_nothing(content: Release) -> Release:
+    content["crd"]["spec"]["conversion"] = {"strategy": "None"}
+    return content
+
+
 def _relabelled(content: Release) -> None:
     content["crd"]["metadata"]["labels"] = {V1: "v1"}
     content["metadata"]["releaseSeries"][0]["contract"] = "v1beta2"
@@ -91,11 +114,14 @@ def _relabelled(content: Release) -> None:
 CHANGES: dict[str, tuple[str, Callable[[Release], object]]] = {
     "stored-version-gone": ("UP-01", lambda r: _versions(r).pop()),
     "version-gone": ("UP-02", lambda r: _versions(r).pop(0)),
+    "version-removed": ("UP-22", lambda r: _versions(r).pop(0)),
+    "field-not-selectable": ("UP-23", lambda r: _versions(r)[-1].pop("selectableFields")),
     "version-unserved": ("UP-02", lambda r: _versions(r)[0].update(served=False)),
     "scope": ("UP-03", lambda r: r["crd"]["spec"].update(scope="Cluster")),
     "kind": ("UP-03", lambda r: r["crd"]["spec"]["names"].update(kind="OtherMachine")),
     "crd-gone": ("UP-04", lambda r: r.pop("crd")),
-    "crd-called-otherwise": ("UP-04", _moved),
+    "crd-called-otherwise": ("UP-04", _renamed),
+    "names-of-a-crd-that-stays": ("UP-24", _moved),
     "required": ("UP-05", lambda r: _spec(r).update(required=["count"])),
     "enum-value-gone": ("UP-06", lambda r: _fields(r)["size"]["enum"].pop()),
     "enum-added": ("UP-06", lambda r: _fields(r)["count"].update(enum=[1])),
@@ -121,6 +147,7 @@ CHANGES: dict[str, tuple[str, Callable[[Release], object]]] = {
     ),
     "series-gone": ("UP-12", lambda r: r["metadata"]["releaseSeries"][0].update(minor=2)),
     "strategy-none": ("UP-13", lambda r: r["crd"]["spec"].update(conversion={"strategy": "None"})),
+    "service-becomes-url": ("UP-13", lambda r: _convert_by(r, {"url": "https://a.example.com"})),
     "conversion-gone": (
         "UP-14",
         lambda r: (r["crd"]["spec"].pop("conversion"), r.pop("service"), r.pop("hook")),
@@ -135,6 +162,7 @@ def test_a_loss_is_found(case: str, tmp_path: Path) -> None:
 
     Proves: UP-01, UP-02, UP-03, UP-04, UP-05, UP-06, UP-07, UP-08.
     Proves: UP-09, UP-10, UP-11, UP-12, UP-13, UP-14, UP-16, UP-19.
+    Proves: UP-22, UP-23, UP-24.
     """
     rule, change = CHANGES[case]
     new = copy.deepcopy(release())
@@ -162,8 +190,13 @@ COMPATIBLE: dict[str, Callable[[Release], object]] = {
     "conversion-kept": lambda r: r["crd"]["spec"].pop("conversion"),
     "hook-ignored": lambda r: (
         r["hook"]["webhooks"][0].update(failurePolicy="Ignore"),
-        r["crd"]["spec"]["conversion"]["webhook"].update(clientConfig={"url": "https://a.b"}),
-        r.pop("service"),
+        r["service"]["metadata"].update(name="acme-other"),
+        _convert_by(r, {"service": {"namespace": "acme-system", "name": "acme-other"}}),
+    ),
+    "another-namespace": lambda r: (
+        r["namespace"]["metadata"].update(name="other-system"),
+        r["service"]["metadata"].update(namespace="other-system"),
+        r["crd"]["spec"].pop("conversion"),
     ),
     "role-renamed": lambda r: r["role"]["metadata"].update(name="acme-system-other"),
 }
@@ -174,6 +207,45 @@ def test_what_is_compatible_is_not_found(case: str, tmp_path: Path) -> None:
     new = copy.deepcopy(release())
     COMPATIBLE[case](new)
     assert found(tmp_path, release(), new) == []
+
+
+def test_a_webhook_that_converts_is_added(tmp_path: Path) -> None:
+    """Proves: UP-14."""
+    old, new = _convert_nothing(release()), release()
+    del new["service"], new["hook"]
+    assert {each["id"] for each in found(tmp_path, old, new)} == {"UP-14"}
+
+
+def test_a_url_becomes_a_service(tmp_path: Path) -> None:
+    """Proves: UP-13."""
+    old = release()
+    _convert_by(old, {"url": "https://a.example.com"})
+    assert {each["id"] for each in found(tmp_path, old, release())} == {"UP-13"}
+
+
+@pytest.mark.parametrize(("is_served", "expected"), [(True, {"UP-25"}), (False, set())])
+def test_a_version_without_a_stored_field_is_served(
+    is_served: bool, expected: set[str], tmp_path: Path
+) -> None:
+    """Proves: UP-25."""
+    old, new = _convert_nothing(release()), _convert_nothing(release())
+    _more_versions(new)
+    _versions(new)[-1]["served"] = is_served
+    assert {each["id"] for each in found(tmp_path, old, new)} == expected
+
+
+def test_a_converted_version_may_lack_a_stored_field(tmp_path: Path) -> None:
+    new = release()
+    _more_versions(new)
+    assert found(tmp_path, release(), new) == []
+
+
+def test_a_rule_of_the_whole_object_has_a_subject(tmp_path: Path) -> None:
+    new = release()
+    schema = _versions(new)[-1]["schema"]["openAPIV3Schema"]
+    schema["x-kubernetes-validations"] = [{"rule": "self.spec.size != 'a'"}]
+    (violation,) = found(tmp_path, release(), new)
+    assert violation["message"].startswith("AcmeMachine v1: the object has a new rule")
 
 
 def test_what_is_left_behind(tmp_path: Path) -> None:

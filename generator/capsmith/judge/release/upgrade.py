@@ -25,7 +25,7 @@ from capsmith.judge.release.targets import Core, choose, filter_installable
 from capsmith.manifests.bundle import NONE, Artefact, Bundle, find_roles, split
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.kustomize import CLUSTER_SCOPED
-from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
 
 _HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _DELETED = frozenset({*_HOOKS, "Namespace", "CustomResourceDefinition"})
@@ -66,7 +66,8 @@ def _losses(
     old: Bundle, new: Bundle, cores: tuple[Core, ...], keywords: Mapping[str, Keyword]
 ) -> Iterator[Breach]:
     after = {crd.manifest.name: crd for crd in new.crds}
-    services = {(text_of(m.document, "metadata", "namespace"), m.name) for m in new.of("Service")}
+    # clusterctl installs Services and what refers to them into one namespace, whatever they say.
+    services = {manifest.name for manifest in new.of("Service")}
     for crd in old.crds:
         successor = after.get(crd.manifest.name)
         if successor is None:
@@ -77,9 +78,12 @@ def _losses(
         yield from _of_versions(crd, successor)
         yield from _of_schemas(crd, successor, keywords)
         yield from _of_storage(crd, successor, keywords)
+        yield from _of_new_versions(crd, successor, keywords)
         yield from _of_subresources(crd, successor)
+        yield from _of_selectable_fields(crd, successor)
         yield from _of_conversion(crd, successor, services)
         yield from _of_labels(crd, successor, cores)
+    yield from _of_names(old, new)
     yield from _of_metadata(old, new)
     yield from _left_behind(old, new)
     yield from _of_webhooks(new, services)
@@ -93,10 +97,16 @@ def _of_versions(old: Crd, new: Crd) -> Iterator[Breach]:
         if version.storage and version.name not in names:
             message = f"{new.kind}: {version.name} is stored by the old release, but removed"
             yield Breach("UP-01", new.manifest, message, ("spec", "versions"))
-        elif version.served and version.name not in served:
+            continue
+        if version.served and version.name not in served:
             message = f"{new.kind}: {version.name} is no longer served"
             path = new.schema_path(version.name)[:3] or ("spec", "versions")
             yield Breach("UP-02", new.manifest, message, path)
+        if version.name not in names:
+            message = (
+                f"{new.kind}: {version.name} is removed, but may be stored by an older release"
+            )
+            yield Breach("UP-22", new.manifest, message, ("spec", "versions"))
     for name, value, other, path in (
         ("scope", old.scope, new.scope, ("spec", "scope")),
         ("kind", old.kind, new.kind, ("spec", "names", "kind")),
@@ -117,11 +127,13 @@ def _of_schemas(old: Crd, new: Crd, keywords: Mapping[str, Keyword]) -> Iterator
             # report.
             if change not in seen:
                 seen.add(change)
-                message = f"{new.kind} {version.name}: {change.field} {change.message}"
+                field = change.field or _WHOLE
+                message = f"{new.kind} {version.name}: {field} {change.message}"
                 place = new.schema_path(version.name, change.field)
                 yield Breach(change.rule, new.manifest, message, place)
 
 
+_WHOLE = "the object"
 _SHOWN = 8
 """Maximum number of fields in one message."""
 
@@ -133,30 +145,61 @@ def _of_storage(old: Crd, new: Crd, keywords: Mapping[str, Keyword]) -> Iterator
     # A release without the old version cannot be installed (UP-01).
     if before is None or after is None or before.name == after.name or before.name not in names:
         return
-    # The merge patch keeps a conversion that the new release does not mention.
-    conversion = {
-        **old.manifest.mapping("spec", "conversion"),
-        **new.manifest.mapping("spec", "conversion"),
-    }
-    if conversion.get("strategy", "None") != "None":
+    if _is_converted(old, new):
         return
     changes = list(find_schema_changes(before.schema, after.schema, keywords))
-    lost = [change.field for change in changes if change.rule in (TYPE, TYPE_OF_ALL, PRUNED)]
-    if lost:
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-        message = (
-            f"{new.kind}: objects are stored in {before.name} with {', '.join(lost[:_SHOWN])}{more}"
-            f", which {after.name} does not have in that form, but nothing converts them"
-        )
-        place = new.schema_path(after.name)[:3]
-        yield Breach("UP-17", new.manifest, message, place)
+    yield from _find_lost("UP-17", new, before, after, changes)
     for change in changes:
         if change.rule in ("UP-05", "UP-06"):
-            message = (
-                f"{new.kind} {after.name}: {change.field} {change.message}, unlike {before.name}"
-            )
+            field = change.field or _WHOLE
+            message = f"{new.kind} {after.name}: {field} {change.message}, unlike {before.name}"
             place = new.schema_path(after.name, change.field)
             yield Breach(change.rule, new.manifest, message, place)
+
+
+def _of_new_versions(old: Crd, new: Crd, keywords: Mapping[str, Keyword]) -> Iterator[Breach]:
+    """Yield what stored objects lose when they are written in a version that is served since now.
+
+    The version that is stored now is none of these: it loses values without such a write.
+    """
+    before, after = _find_stored(old), _find_stored(new)
+    if before is None or after is None or _is_converted(old, new):
+        return
+    former = {version.name for version in old.versions if version.served}
+    for version in new.versions:
+        if version.served and version.name not in former | {before.name, after.name}:
+            changes = list(find_schema_changes(before.schema, version.schema, keywords))
+            yield from _find_lost("UP-25", new, before, version, changes)
+
+
+def _find_lost(
+    rule: str, crd: Crd, before: CrdVersion, after: CrdVersion, changes: list[SchemaChange]
+) -> Iterator[Breach]:
+    """Yield the fields of a stored version that another one does not have in the same form."""
+    lost = [change.field for change in changes if change.rule in (TYPE, TYPE_OF_ALL, PRUNED)]
+    if not lost:
+        return
+    more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    message = (
+        f"{crd.kind}: objects are stored in {before.name} with {', '.join(lost[:_SHOWN])}{more}"
+        f", which {after.name} does not have in that form, but nothing converts them"
+    )
+    yield Breach(rule, crd.manifest, message, crd.schema_path(after.name)[:3])
+
+
+def _merge_conversion(old: Crd, new: Crd) -> Mapping[str, Any]:
+    """Return the conversion after the merge patch, which keeps what the new release leaves out."""
+    before, after = (crd.manifest.mapping("spec", "conversion") for crd in (old, new))
+    client: dict[str, Any] = {
+        **mapping_of(before, "webhook", "clientConfig"),
+        **mapping_of(after, "webhook", "clientConfig"),
+    }
+    webhook = {"webhook": {"clientConfig": client}} if client else {}
+    return {**before, **after, **webhook}
+
+
+def _is_converted(old: Crd, new: Crd) -> bool:
+    return text_of(_merge_conversion(old, new), "strategy") not in ("", "None")
 
 
 def _find_stored(crd: Crd) -> CrdVersion | None:
@@ -180,23 +223,68 @@ def _of_subresources(old: Crd, new: Crd) -> Iterator[Breach]:
             yield Breach("UP-21", new.manifest, message, (*place, "subresources", "scale"))
 
 
-def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterator[Breach]:
+def _of_selectable_fields(old: Crd, new: Crd) -> Iterator[Breach]:
+    after = {version.name: version for version in new.versions if version.served}
+    for version in old.versions:
+        successor = after.get(version.name)
+        if successor is None or not version.served:
+            continue
+        for path in version.selectable:
+            if path not in successor.selectable:
+                message = f"{new.kind} {version.name}: {path} is no longer selectable"
+                place = new.schema_path(version.name)[:3]
+                yield Breach("UP-23", new.manifest, message, place)
+
+
+def _of_conversion(old: Crd, new: Crd, services: set[str]) -> Iterator[Breach]:
     before, after = (crd.manifest.mapping("spec", "conversion") for crd in (old, new))
-    if before.get("strategy") != "Webhook":
-        return
+    merged = _merge_conversion(old, new)
     path = ("spec", "conversion")
     # The merge patch would keep the old webhook together with strategy None, which the API server
     # refuses.
-    if after.get("strategy") == "None" and "webhook" not in after:
+    was_webhook = before.get("strategy") == "Webhook"
+    if was_webhook and after.get("strategy") == "None" and "webhook" not in after:
         message = f"{new.kind}: the webhook of the old release remains despite strategy None"
         yield Breach("UP-13", new.manifest, message, (*path, "strategy"))
         return
-    # Without a conversion in the new release, the merge patch keeps the old one.
-    service = mapping_of(after or before, "webhook", "clientConfig", "service")
-    name = (text_of(service, "namespace"), text_of(service, "name"))
-    if service and len(new.versions) > 1 and name not in services:
-        message = f"{new.kind}: Service {'/'.join(name)} converts objects, but does not exist"
+    client = mapping_of(merged, "webhook", "clientConfig")
+    if was_webhook and "url" in client and "service" in client:
+        message = f"{new.kind}: service and url of the webhook remain, one from the old release"
+        yield Breach("UP-13", new.manifest, message, (*path, "webhook", "clientConfig"))
+        return
+    name = text_of(client, "service", "name")
+    is_called = merged.get("strategy") == "Webhook" and len(new.versions) > 1
+    if is_called and "service" in client and name not in services:
+        message = f"{new.kind}: Service {name} converts objects, but does not exist"
         yield Breach("UP-14", new.manifest, message, path)
+
+
+def _of_names(old: Bundle, new: Bundle) -> Iterator[Breach]:
+    """Yield names that CRDs which clusterctl leaves do not give to a new CRD."""
+    known = {crd.manifest.name for crd in old.crds}
+    kept = {crd.manifest.name for crd in new.crds}
+    left = [crd for crd in old.crds if crd.manifest.name not in kept]
+    for crd in new.crds:
+        if crd.manifest.name in known:
+            continue
+        for former in left:
+            pairs = zip(_list_names(former), _list_names(crd), strict=True)
+            taken = sorted({name for before, after in pairs for name in before & after})
+            if former.group == crd.group and taken:
+                message = (
+                    f"{crd.kind}: {former.manifest.name}, which stays, has the name"
+                    f"{'s' if len(taken) > 1 else ''} {', '.join(taken)}, too"
+                )
+                yield Breach("UP-24", crd.manifest, message, ("spec", "names"))
+
+
+def _list_names(crd: Crd) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of a CRD's resources, and those of its kinds, with the defaults."""
+    names = crd.manifest.mapping("spec", "names")
+    singular = text_of(names, "singular") or crd.kind.lower()
+    resources = {crd.plural, singular, *texts_of(names, "shortNames")}
+    kinds = {crd.kind, text_of(names, "listKind") or f"{crd.kind}List"}
+    return frozenset(resources - {""}), frozenset(kinds - {""})
 
 
 def _of_labels(old: Crd, new: Crd, cores: tuple[Core, ...]) -> Iterator[Breach]:
@@ -260,13 +348,13 @@ def _left_behind(old: Bundle, new: Bundle) -> Iterator[Breach]:
             )
 
 
-def _of_webhooks(new: Bundle, services: set[tuple[str, str]]) -> Iterator[Breach]:
+def _of_webhooks(new: Bundle, services: set[str]) -> Iterator[Breach]:
     for manifest in new.of(*_HOOKS):
         for number, hook in enumerate(manifest.listing("webhooks")):
             service: Mapping[str, Any] = mapping_of(hook, "clientConfig", "service")
-            name = (text_of(service, "namespace"), text_of(service, "name"))
+            name = text_of(service, "name")
             # With Ignore, a webhook without a server is skipped; by default, requests fail.
             ignored = text_of(hook, "failurePolicy") == "Ignore"
             if service and not ignored and name not in services:
-                message = f"{manifest}: Service {'/'.join(name)} is not in the release"
+                message = f"{manifest}: Service {name} is not in the release"
                 yield Breach("UP-16", manifest, message, ("webhooks", number, "clientConfig"))
