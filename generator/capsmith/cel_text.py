@@ -23,7 +23,9 @@ At most one of the groups ``d3``, ``s3``, ``d`` and ``s`` matches: the content o
 # Matches neither a field of that name (`self.oldSelf`) nor a part of a longer name.
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 # A new object has no old value; these are the usual ways to accept it.
-_ACCEPTS_NEW = re.compile(r"!\s*oldSelf\.hasValue\(\)|\boldSelf\.(orValue|optMap)\(|:\s*true\b")
+_ACCEPTS_NEW = re.compile(
+    r"!\s*oldSelf\.hasValue\(\)|\boldSelf\.orValue\(\s*self\s*\)|\.orValue\(\s*true\s*\)|:\s*true\b"
+)
 
 
 def strip_literals(expression: str) -> str:

@@ -233,11 +233,17 @@ def _ranged(**limits: Any) -> dict[str, Any]:
 
 
 CHOICE = {**TEXT, "enum": ["a", "bb"]}
+EITHER = [{"minLength": 9}, {"maxLength": 1}]
 IMPLIED: dict[str, tuple[dict[str, Any], dict[str, Any], set[str]]] = {
     "uuid": ({**TEXT, "format": "uuid4"}, {**TEXT, "format": "uuid"}, set()),
     "uuid reversed": ({**TEXT, "format": "uuid"}, {**TEXT, "format": "uuid4"}, {"UP-06"}),
     "isbn": ({**TEXT, "format": "isbn13"}, {**TEXT, "format": "isbn"}, set()),
     "names": ({**TEXT, "format": "k8s-short-name"}, {**TEXT, "format": "k8s-long-name"}, set()),
+    "order of alternatives": (
+        {**TEXT, "oneOf": EITHER},
+        {**TEXT, "oneOf": EITHER[::-1]},
+        set(),
+    ),
     "lengths of choices": (CHOICE, {**CHOICE, "minLength": 1, "maxLength": 2}, set()),
     "too long a choice": (CHOICE, {**CHOICE, "maxLength": 1}, {"UP-06"}),
     "pattern of choices": (CHOICE, {**CHOICE, "pattern": "^[a-z]+$"}, set()),
@@ -278,6 +284,8 @@ CEL: dict[str, tuple[dict[str, Any], set[str]]] = {
     "!oldSelf.hasValue() || self == oldSelf.value()": ({"optionalOldSelf": True}, set()),
     "oldSelf.hasValue() ? self == oldSelf.value() : true": ({"optionalOldSelf": True}, set()),
     "oldSelf.orValue(self) == self": ({"optionalOldSelf": True}, set()),
+    "oldSelf.orValue('a') == self": ({"optionalOldSelf": True}, {"UP-06"}),
+    "oldSelf.optMap(a, a == self).orValue(true)": ({"optionalOldSelf": True}, set()),
     "self  !=  'b'  // never": ({}, set()),
     "self!='b'": ({}, set()),
     "self != 'b '": ({}, {"UP-06"}),

@@ -95,7 +95,10 @@ def _divisor(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
 
 def _form(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     name = keyword.name
-    if name not in new:
+    before, after = _plain(list_of(old, name)), _plain(list_of(new, name))
+    # The order of alternatives has no meaning.
+    is_same = len(before) == len(after) > 0 and all(part in before for part in after)
+    if name not in new or is_same:
         return "", ""
     return f"has {name} {new[name]}, {f'not {old[name]}' if name in old else 'not before'}", ""
 
