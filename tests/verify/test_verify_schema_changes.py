@@ -239,6 +239,21 @@ IMPLIED: dict[str, tuple[dict[str, Any], dict[str, Any], set[str]]] = {
     "uuid reversed": ({**TEXT, "format": "uuid"}, {**TEXT, "format": "uuid4"}, {"UP-06"}),
     "isbn": ({**TEXT, "format": "isbn13"}, {**TEXT, "format": "isbn"}, set()),
     "names": ({**TEXT, "format": "k8s-short-name"}, {**TEXT, "format": "k8s-long-name"}, set()),
+    "required fields": (
+        {**OBJECT, "required": ["a"]},
+        {**OBJECT, "required": ["a"], "minProperties": 1},
+        set(),
+    ),
+    "more than the required fields": (
+        {**OBJECT, "required": ["a"]},
+        {**OBJECT, "required": ["a"], "minProperties": 2},
+        {"UP-06"},
+    ),
+    "a required field that is gone": (
+        {**OBJECT, "required": ["a"]},
+        {"type": "object", "properties": {"b": TEXT}, "minProperties": 1},
+        {"UP-06", "UP-08"},
+    ),
     "order of alternatives": (
         {**TEXT, "oneOf": EITHER},
         {**TEXT, "oneOf": EITHER[::-1]},

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from capsmith.manifests.parse import list_of
+from capsmith.manifests.parse import list_of, mapping_of, texts_of
 from capsmith.provider_yaml.patterns import explain_refusal, has_match
 
 Schema = Mapping[str, Any]
@@ -25,8 +25,12 @@ _OF_TEXTS = frozenset({"minLength", "maxLength", "pattern"})
 def is_implied(old: Schema, new: Schema, keyword: str) -> bool:
     """Return whether a new limit refuses none of the values that the old schema accepts.
 
-    Only enumerations and ranges of integers are compared; the result is False if in doubt.
+    Only enumerations, ranges of integers and fields that each object has are compared; the result
+    is False if in doubt.
     """
+    if keyword == "minProperties":
+        limit = new.get(keyword)
+        return isinstance(limit, int) and len(_find_always_set(old, new)) >= limit
     choices = list_of(old, "enum")
     if choices and keyword in _OF_TEXTS:
         return all(isinstance(each, str) and _accepts(new, keyword, each) for each in choices)
@@ -36,6 +40,17 @@ def is_implied(old: Schema, new: Schema, keyword: str) -> bool:
     before = (min(choices), max(choices)) if is_listed else _range(old)
     after = _range({key: new[key] for key in _OF_NUMBERS[keyword] if key in new})
     return after[0] <= before[0] and before[1] <= after[1]
+
+
+def _find_always_set(old: Schema, new: Schema) -> set[str]:
+    """Return the fields that each stored object has, and that the new schema does not drop."""
+    before, after = mapping_of(old, "properties"), mapping_of(new, "properties")
+    required = set(texts_of(old, "required"))
+    # The API server fills in defaults before it counts.
+    defaulted = {
+        name for name in before if all("default" in mapping_of(s, name) for s in (before, after))
+    }
+    return (required | defaulted) & set(after)
 
 
 def _accepts(schema: Schema, keyword: str, text: str) -> bool:
