@@ -27,7 +27,9 @@ VARIABLE: Final = "CAPSMITH_SIMULATED_FAULTS"
 HANG_SECONDS: Final = 3600.0
 RETRY_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.01
-_CALLS: Final = ("find", "create", "delete", "scale")
+_CREATE: Final = ("create", "allocate")
+_DELETE: Final = ("delete", "release")
+_CALLS: Final = ("find", *_CREATE, *_DELETE, "scale")
 _inside = threading.local()
 
 
@@ -116,11 +118,11 @@ NONE: Final = Faults()
 def inject_faults(client: object, folder: Path) -> None:
     """Wrap a client's methods in place to inject the faults in ``CAPSMITH_SIMULATED_FAULTS``.
 
-    The methods ``find*``, ``create*``, ``delete*`` and ``scale*`` are wrapped; they must be
-    synchronous and take the external id as their first argument. If the environment variable is not
-    set, the client is left unchanged. Newly created resources that searches do not find yet are
-    recorded in ``folder``, which all clients of the same cloud must share. If one of these methods
-    calls another, faults are injected only into the outer call.
+    The methods ``find*``, ``create*``, ``allocate*``, ``delete*``, ``release*`` and ``scale*`` are
+    wrapped; they must be synchronous and take the external id as their first argument. If the
+    environment variable is not set, the client is left unchanged. Newly created resources that
+    searches do not find yet are recorded in ``folder``, which all clients of the same cloud must
+    share. If one of these methods calls another, faults are injected only into the outer call.
     """
     setting = os.environ.get(VARIABLE)
     if setting:
@@ -198,9 +200,9 @@ class _Injector:
         """Make the call like a cloud whose lists lag behind and whose resources disappear."""
         mark = self._late / f"{noun}-{key}"
         # Only a new resource is listed late; creating an existing one again must not hide it.
-        if verb == "create" and faults.late and self._other("find", noun, key) is None:
+        if verb in _CREATE and faults.late and self._other("find", noun, key) is None:
             mark.write_text(str(faults.late))
-        if verb == "delete":
+        if verb in _DELETE:
             mark.unlink(missing_ok=True)
         if verb == "find" and _is_hidden(mark):
             return None

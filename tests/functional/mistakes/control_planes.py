@@ -117,6 +117,45 @@ _MANAGED: Final = {
     "releases without a session": edit_controller(
         "lagoon_prefix", _IPAM_INITIALISER, _SESSIONS + _IPAM_INITIALISER
     ),
+    "allocates without a search": edit_controller(
+        "lagoon_prefix", "self._ipam.find(claim.external_id) or ", ""
+    ),
+    "takes a failed search for an empty one": edit_controller(
+        "lagoon_prefix",
+        "address = self._ipam.find(claim.external_id) or ",
+        "try:\n"
+        "            found = self._ipam.find(claim.external_id)\n"
+        "        except Exception:\n"
+        "            found = None\n"
+        "        address = found or ",
+    ),
+    "never releases an address": edit_controller(
+        "lagoon_prefix", "self._ipam.release(claim.external_id)", "pass"
+    ),
+    "releases recorded addresses only": edit_controller(
+        "lagoon_prefix",
+        "self._ipam.release(claim.external_id)",
+        "if claim.address is not None:\n            self._ipam.release(claim.external_id)",
+    ),
+    "takes a failed release for a release": edit_controller(
+        "lagoon_prefix",
+        "self._ipam.release(claim.external_id)",
+        "try:\n"
+        "            self._ipam.release(claim.external_id)\n"
+        "        except Exception:\n"
+        "            pass",
+    ),
+    "hides that an allocation fails": edit_controller(
+        "lagoon_prefix",
+        "address = self._ipam.find(claim.external_id) or self._ipam.allocate(claim.external_id)",
+        "address = '198.51.100.9'\n"
+        "        try:\n"
+        "            address = self._ipam.find(claim.external_id) or self._ipam.allocate(\n"
+        "                claim.external_id\n"
+        "            )\n"
+        "        except Exception:\n"
+        "            claim.logger.info('failed')",
+    ),
     "forgets to delete the control plane": edit_controller(
         "lagoon_control_plane", "self._hosted.delete(control_plane.external_id)", "pass"
     ),

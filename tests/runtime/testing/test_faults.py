@@ -78,6 +78,24 @@ def test_without_the_variable_nothing_is_wrapped(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_calls_of_a_system_that_allocates_fail_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class System:
+        def allocate(self, external_id: str) -> str:
+            return external_id
+
+        def release_address(self, external_id: str) -> None:
+            raise AssertionError(external_id)
+
+    monkeypatch.setenv(VARIABLE, "error=1")
+    system = System()
+    inject_faults(system, tmp_path)
+    for call in (system.allocate, system.release_address):
+        with pytest.raises(CloudUnavailable):
+            call("a")
+
+
 @pytest.mark.parametrize(
     ("text", "error", "retry_after", "has_effect"),
     [

@@ -171,6 +171,18 @@ class HasRemediations(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsAddresses(Protocol):
+    """Protocol for a test double of an IPAM system that knows what is allocated.
+
+    This protocol is optional, because doubles for earlier releases of capsmith do not know it.
+    """
+
+    def addresses(self) -> list[str]:
+        """Return one name, in any format, for each address that is allocated."""
+        ...
+
+
 class HostingDouble(ServiceDouble, Protocol):
     """Protocol for a test double for the service that runs managed control planes."""
 
@@ -197,7 +209,10 @@ class ProviderUnderTest:
     hosting: type[HostingDouble] | None = None
     """Test double for the service that runs managed control planes, or None if there are none."""
     address_system: type[ServiceDouble] | None = None
-    """Test double for the external IPAM system, or None if all pools have their own ranges."""
+    """Test double for the external IPAM system, or None if all pools have their own ranges.
+
+    It may have the methods of ``KnowsAddresses`` and ``SimulatesFaults``.
+    """
     addons: type[ServiceDouble] | None = None
     """Test double for what add-ons install, or None if there are no add-ons.
 

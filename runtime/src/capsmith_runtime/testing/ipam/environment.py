@@ -11,7 +11,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.environment import TestEnvironment, condition
 from capsmith_runtime.testing.identities import add_identities, find_identity_kinds
-from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.testing.provider import KnowsAddresses, ProviderUnderTest, ServiceDouble
 
 NAMESPACE = "default"
 GROUP = "cluster.x-k8s.io"
@@ -36,6 +36,7 @@ class IPAMEnvironment(TestEnvironment):
     ) -> None:
         super().__init__(provider, component, core_version)
         self.kind = kind
+        self.address_system: ServiceDouble | None = None
         if CREDENTIALS_FEATURE in kind.features:
             kinds = find_identity_kinds(component)
             add_identities(self.api, self.manifests, kinds, component.namespace)
@@ -135,6 +136,12 @@ class IPAMEnvironment(TestEnvironment):
     def given(self) -> list[str]:
         """Return the addresses of all IPAddresses that exist."""
         return [obj["spec"]["address"] for obj in self.api.all(ADDRESS)]
+
+    def allocated(self) -> list[str]:
+        """Return a name for each address that is allocated in the other system."""
+        system: object = self.address_system
+        assert isinstance(system, KnowsAddresses)
+        return system.addresses()
 
     def has_address(self, key: NamespacedName) -> bool:
         """Return whether a claim's status names its address."""

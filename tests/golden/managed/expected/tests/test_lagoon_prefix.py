@@ -38,7 +38,7 @@ def test_address_is_released_once(ipam: SimulatedIpam) -> None:
     results = [reconciler.release(testing.address_release(POOL)) for _ in range(2)]
 
     assert results == [Deleted(), Deleted()]
-    assert list(ipam.folder.iterdir()) == []
+    assert ipam.addresses() == []
 
 
 def test_claims_wait_while_the_pool_is_exhausted(ipam: SimulatedIpam) -> None:

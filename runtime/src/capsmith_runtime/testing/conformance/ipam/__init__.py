@@ -1,5 +1,9 @@
 """Conformance tests for IPAM providers."""
 
+from capsmith_runtime.testing.conformance.ipam.address_system import (
+    TestAddressSystem,
+    TestAddressSystemCalls,
+)
 from capsmith_runtime.testing.conformance.ipam.claims import (
     TestAddressClaims,
     TestAddressClaimsWithRanges,
@@ -17,5 +21,7 @@ __all__ = [
     "TestAddressFaults",
     "TestAddressPools",
     "TestAddressPoolsWithRanges",
+    "TestAddressSystem",
+    "TestAddressSystemCalls",
     "TestOrphanedAddresses",
 ]

@@ -28,9 +28,11 @@ class IPAMConformance(Conformance):
         self, case: KindCase[PoolKind], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> IPAMEnvironment:
         """Return a management cluster with address pools."""
+        env = IPAMEnvironment(case.provider, case.component, case.core_version, case.kind)
         if case.provider.address_system is not None:
-            case.provider.address_system(tmp_path).start(monkeypatch)
-        return IPAMEnvironment(case.provider, case.component, case.core_version, case.kind)
+            env.address_system = case.provider.address_system(tmp_path)
+            env.address_system.start(monkeypatch)
+        return env
 
     @pytest.fixture
     def no_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,13 @@ It lets everything run before there is a real IPAM system.
 
 Environment:
   CAPSMITH_SIMULATED_IPAM_DIR   the folder; by default a folder in the system's temporary folder
+  CAPSMITH_SIMULATED_FAULTS     faults to inject, for example error=0.1: one in ten calls fails; see
+                                capsmith_runtime.fault_injection
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from ipaddress import IPv4Network
@@ -30,12 +33,22 @@ class SimulatedIpam:
         default = Path(tempfile.gettempdir()) / f"{NAME}-simulated-ipam"
         self.folder = folder or (Path(chosen) if chosen else default)
         self.folder.mkdir(parents=True, exist_ok=True)
+        if os.environ.get("CAPSMITH_SIMULATED_FAULTS"):
+            from capsmith_runtime.fault_injection import inject_faults
+
+            inject_faults(self, self.folder)
+
+    def addresses(self) -> list[str]:
+        """Return all allocated addresses."""
+        return sorted(path.name for path in self.folder.iterdir() if path.is_symlink())
 
     def find(self, external_id: str) -> str | None:
         """Return the address that this external id holds, if any."""
-        for path in self.folder.iterdir():
-            if path.is_symlink() and os.readlink(path) == external_id:
-                return path.name
+        for address in self.addresses():
+            # Another call may release it in the meantime.
+            with contextlib.suppress(FileNotFoundError):
+                if os.readlink(self.folder / address) == external_id:
+                    return address
         return None
 
     def allocate(self, external_id: str) -> str | None:
