@@ -42,6 +42,7 @@ _KEPT = frozenset(
         "x-kubernetes-int-or-string",
         "x-kubernetes-list-type",
         "x-kubernetes-list-map-keys",
+        "x-kubernetes-validations",
     ]
 )
 _SHARED_SIZE = 400
@@ -50,7 +51,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def reduce_crds(crds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the schemas of the served versions without descriptions, rules and status."""
+    """Return the schemas of the served versions without descriptions and status."""
     kinds: dict[str, dict[str, Any]] = {}
     for crd in crds:
         group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]

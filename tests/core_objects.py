@@ -15,6 +15,7 @@ Path = tuple[str | int, ...]
 VERSIONS = ("v1beta1", "v1beta2")
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 CLASS = "sample"
+CLUSTER_SCOPED = ("ExtensionConfig",)
 _MISSING = object()
 _LABELS = {"matchLabels": {"role": "worker"}}
 
@@ -52,6 +53,8 @@ def build_objects(version: str) -> dict[str, JSON]:
         kind = name.partition(" ")[0]
         api_version = f"{group}/{version}"
         metadata = {"name": CLASS, "namespace": "default"}
+        if kind in CLUSTER_SCOPED:
+            del metadata["namespace"]
         found[name] = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
     return found
 
@@ -87,6 +90,7 @@ def _specs(version: str) -> Iterator[tuple[str, str, JSON]]:
     if version != "v1beta1":
         checks = {"checks": {"unhealthyNodeConditions": [{**condition, "timeoutSeconds": 300}]}}
     yield "MachineHealthCheck", core, {"clusterName": CLASS, "selector": _LABELS, **checks}
+    yield from _further(version)
     resources = [{"kind": "ConfigMap", "name": CLASS}]
     yield "ClusterResourceSet", f"addons.{core}", {
         "clusterSelector": _LABELS,
@@ -105,6 +109,9 @@ def _specs(version: str) -> Iterator[tuple[str, str, JSON]]:
         "kubeadmConfigSpec": config,
         "machineTemplate": inner if version == "v1beta1" else {"spec": inner},
     }
+    yield "KubeadmControlPlaneTemplate", f"controlplane.{core}", {
+        "template": {"spec": {"kubeadmConfigSpec": config}}
+    }
     control_plane = _reference(version, "KubeadmControlPlane", f"controlplane.{core}")
     yield "Cluster", core, {
         "clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}},
@@ -113,6 +120,27 @@ def _specs(version: str) -> Iterator[tuple[str, str, JSON]]:
     }
     yield "Cluster of a class", core, {"topology": _topology(version)}
     yield "ClusterClass", core, _class(version)
+
+
+def _further(version: str) -> Iterator[tuple[str, str, JSON]]:
+    """Yield the specs of kinds that belong to no Machine."""
+    expression = {"key": "app", "operator": "In", "values": ["a"]}
+    yield "MachineDrainRule", "cluster.x-k8s.io", {
+        "drain": {"behavior": "Drain", "order": 5},
+        "machines": [{"selector": _LABELS}],
+        "pods": [{"selector": {"matchExpressions": [expression]}}],
+    }
+    pool = {"apiGroup": "ipam.cluster.x-k8s.io", "kind": "AcmeIPPool", "name": CLASS}
+    yield "IPAddress", "ipam.cluster.x-k8s.io", {
+        "address": "192.0.2.3",
+        "prefix": 24,
+        "gateway": "192.0.2.1",
+        "claimRef": {"name": "absent"},
+        "poolRef": pool,
+    }
+    if version != "v1beta1":
+        service = {"name": "acme", "namespace": "acme-system", "port": 443, "path": "/hooks"}
+        yield "ExtensionConfig", "runtime.cluster.x-k8s.io", {"clientConfig": {"service": service}}
 
 
 def _topology(version: str) -> JSON:
@@ -147,140 +175,6 @@ def _class(version: str) -> JSON:
             {"name": "size", "required": True, "schema": {"openAPIV3Schema": schema}},
         ],
     }
-
-
-def _variable(schema: JSON, name: str = "added") -> JSON:
-    return {"name": name, "required": False, "schema": {"openAPIV3Schema": schema}}
-
-
-_TEXT = {"type": "string"}
-_ADDED: Path = ("spec", "variables", 0)
-_WORKER: Path = ("spec", "workers", "machineDeployments", 0)
-_TOPOLOGY: Path = ("spec", "topology")
-_MACHINE: Path = ("spec", "template", "spec")
-_CONFIG: Path = ("spec", "kubeadmConfigSpec")
-_SCALED = {"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "3"}
-
-OF_CLASSES = (
-    Mistake("ClusterClass", _ADDED, _variable(_TEXT, "builtin")),
-    Mistake("ClusterClass", _ADDED, _variable(_TEXT, "disk.size")),
-    Mistake("ClusterClass", ("spec", "variables"), [_variable(_TEXT), _variable(_TEXT)]),
-    Mistake("ClusterClass", _ADDED, _variable({"description": "a size"})),
-    Mistake("ClusterClass", _ADDED, _variable({"type": "integer", "default": "1"})),
-    Mistake("ClusterClass", _ADDED, _variable({"type": "integer", "minimum": 3, "default": 1})),
-    Mistake("ClusterClass", _ADDED, _variable({**_TEXT, "enum": [1]})),
-    Mistake("ClusterClass", _ADDED, _variable({**_TEXT, "example": 1})),
-    Mistake("ClusterClass", _ADDED, _variable({**_TEXT, "pattern": "^(a"})),
-    Mistake("ClusterClass", _ADDED, _variable({"type": "array"})),
-    Mistake(
-        "ClusterClass",
-        _ADDED,
-        _variable({**_TEXT, "x-kubernetes-validations": [{"rule": "self >", "message": "no"}]}),
-    ),
-    Mistake(
-        "ClusterClass",
-        ("spec", "infrastructure", "templateRef", "kind"),
-        "AcmeCluster",
-    ),
-    Mistake("ClusterClass", ("spec", "infrastructure", "naming", "template"), "{{ .cluster.name }"),
-    Mistake("ClusterClass", ("spec", "infrastructure", "naming", "template"), "A-{{ .random }}"),
-    Mistake("ClusterClass", ("spec", "controlPlane", "naming", "template"), "{{ .machine }}"),
-    Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["v1.35.0", "v1.34.0"]),
-    Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["v1.35.0", "v1.35.0"]),
-    Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["v1.33.0", "v1.35.0"]),
-    Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["latest"]),
-)
-"""What the rule on ClusterClasses finds."""
-
-OF_OBJECTS = (
-    Mistake("ClusterClass", ("spec", "controlPlane", "metadata"), {"labels": {"a b": "c"}}),
-    Mistake(
-        "ClusterClass",
-        ("spec", "controlPlane", "healthCheck", "checks"),
-        {"nodeStartupTimeoutSeconds": 5},
-    ),
-    Mistake(
-        "ClusterClass",
-        (*_WORKER, "rollout", "strategy"),
-        {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "many"}},
-    ),
-    Mistake("ClusterClass", ("spec", "colour"), "blue", VERSIONS),
-    Mistake("ClusterClass", ("spec", "variables", 0, "required"), versions=VERSIONS),
-    Mistake("Cluster", ("spec", "clusterNetwork", "pods", "cidrBlocks"), ["10.0.0.0"], VERSIONS),
-    Mistake("Cluster", ("spec",), {"paused": True}, VERSIONS),
-    Mistake("Cluster", ("spec", "paused"), "false", VERSIONS),
-    Mistake("Cluster of a class", (*_TOPOLOGY, "version"), "latest", VERSIONS),
-    Mistake("Cluster of a class", (*_TOPOLOGY, "version"), versions=VERSIONS),
-    Mistake("Cluster of a class", (*_TOPOLOGY, "class"), CLASS),
-    Mistake(
-        "Cluster of a class",
-        (*_TOPOLOGY, "workers", "machineDeployments"),
-        [{"class": "worker", "name": "md-0"}, {"class": "worker", "name": "md-0"}],
-        VERSIONS,
-    ),
-    Mistake(
-        "Cluster of a class",
-        (*_TOPOLOGY, "workers", "machineDeployments", 0),
-        {"class": "worker", "name": "md-0", "replicas": 1, "metadata": {"annotations": _SCALED}},
-        VERSIONS,
-    ),
-    Mistake(
-        "Cluster of a class",
-        (*_TOPOLOGY, "controlPlane", "metadata"),
-        {"labels": {"a": "b c"}},
-        VERSIONS,
-    ),
-    Mistake("MachineDeployment", (*_MACHINE, "version"), "latest", VERSIONS),
-    Mistake("MachineDeployment", (*_MACHINE, "bootstrap"), {}, VERSIONS),
-    Mistake("MachineDeployment", (*_MACHINE, "clusterName"), "other", VERSIONS),
-    Mistake("MachineDeployment", (*_MACHINE, "nodeDrainTimeout"), "10m"),
-    Mistake("MachineDeployment", ("spec", "selector"), {"matchLabels": {"a": "b"}}, VERSIONS),
-    Mistake("MachineDeployment", ("spec", "strategy"), {"type": "RollingUpdate"}),
-    Mistake("MachineDeployment", ("spec", "replicas"), "two", VERSIONS),
-    Mistake("MachinePool", (*_MACHINE, "bootstrap"), {}, VERSIONS),
-    Mistake("MachineHealthCheck", ("spec", "selector"), {}, VERSIONS),
-    Mistake("MachineHealthCheck", ("spec", "maxUnhealthy"), "40%"),
-    Mistake("ClusterResourceSet", ("spec", "clusterSelector"), {}, VERSIONS),
-    Mistake("ClusterResourceSet", ("spec", "resources", 0, "kind"), "Deployment", VERSIONS),
-    Mistake("KubeadmControlPlane", ("spec", "version"), "1.35", VERSIONS),
-    Mistake("KubeadmControlPlane", ("spec", "replicas"), 2, VERSIONS),
-    Mistake("KubeadmControlPlane", ("spec", "rolloutStrategy"), {"type": "RollingUpdate"}),
-    Mistake("KubeadmControlPlane", (*_CONFIG, "useExperimentalRetryJoin"), True),
-    Mistake(
-        "KubeadmControlPlane",
-        (*_CONFIG, "clusterConfiguration", "apiServer", "extraArgs"),
-        {"v": "4"},
-    ),
-    Mistake(
-        "KubeadmConfigTemplate",
-        (*_MACHINE, "initConfiguration", "nodeRegistration", "kubeletExtraArgs"),
-        {"v": "4"},
-    ),
-    Mistake("KubeadmConfigTemplate", (*_MACHINE, "format"), "yaml", VERSIONS),
-    Mistake("KubeadmConfig", ("spec", "files", 0, "contents"), "a", VERSIONS),
-)
-"""What the rule on objects of templates finds."""
-
-OF_TOPOLOGIES = (
-    Mistake("Cluster of a class", (*_TOPOLOGY, "variables"), [{"name": "other", "value": 1}]),
-    Mistake("Cluster of a class", (*_TOPOLOGY, "variables", 0, "value"), "huge"),
-    Mistake("Cluster of a class", (*_TOPOLOGY, "variables", 0, "value"), 3),
-    Mistake("Cluster of a class", (*_TOPOLOGY, "variables"), []),
-    Mistake(
-        "Cluster of a class", (*_TOPOLOGY, "workers", "machineDeployments", 0, "class"), "other"
-    ),
-    Mistake(
-        "Cluster of a class",
-        (*_TOPOLOGY, "workers", "machineDeployments", 0, "variables", "overrides"),
-        [{"name": "size", "value": "huge"}],
-    ),
-    Mistake(
-        "Cluster of a class",
-        (*_TOPOLOGY, "controlPlane", "variables", "overrides"),
-        [{"name": "size", "value": "huge"}],
-    ),
-)
-"""What the rule on Clusters of a ClusterClass finds."""
 
 
 def list_mistakes(mistakes: tuple[Mistake, ...]) -> list[tuple[str, Mistake]]:

@@ -32,12 +32,10 @@ from capsmith.judge.release.model import VerifyOptions
 from capsmith.judge.release.release import SourceFile, read_release
 from capsmith.judge.release.targets import list_targets
 from tests.core_kinds import FILE, read_crds, reduce_crds, render
+from tests.core_mistakes import OF_CLASSES, OF_OBJECTS, OF_TOPOLOGIES
 from tests.core_objects import (
     CLASS,
     INFRASTRUCTURE,
-    OF_CLASSES,
-    OF_OBJECTS,
-    OF_TOPOLOGIES,
     VERSIONS,
     Mistake,
     build_objects,
@@ -48,6 +46,9 @@ from tests.e2e.releases import NEWEST
 from tests.e2e.tools.required import required_toolbox
 
 _KINDS = ("AcmeCluster", "AcmeMachine", "AcmeClusterTemplate", "AcmeMachineTemplate")
+_GATES = "RuntimeSDK=true,MachineTaintPropagation=true"
+_KUBEADM_GATES = "ClusterTopology=true,KubeadmBootstrapFormatIgnition=true"
+"""Feature gates without which the webhooks refuse objects that have no mistake."""
 _RULES = {"CC-80", "CC-82", "TP-25", "TP-26"}
 _OTHER: dict[str, JSON] = {
     "AcmeClusterTemplate": {"template": {"spec": {}}},
@@ -78,8 +79,8 @@ def _start(base: Base, folder: Path, ends: ExitStack) -> KubeClient:
     repository.add_core(base.tools, NEWEST, base.pki)
     add_kubeadm(repository, base, NEWEST)
     clusterctl = Clusterctl(base.tools, NEWEST, repository.config, folder / "clusterctl")
-    management = ManagementCluster(base, "objects", NEWEST, clusterctl, audited=False)
-    managers = [KubeadmManager(base, management, type) for type in KUBEADM_TYPES]
+    management = ManagementCluster(base, "objects", NEWEST, clusterctl, _GATES, audited=False)
+    managers = [KubeadmManager(base, management, type, _KUBEADM_GATES) for type in KUBEADM_TYPES]
     ends.callback(management.stop)
     for manager in managers:
         ends.callback(manager.stop)
@@ -125,7 +126,8 @@ def _crd(kind: str) -> JSON:
 def _find_refusal(client: KubeClient, document: JSON) -> str:
     """Return why an object is refused; empty if it is taken."""
     kind = client.resolve(document["apiVersion"], document["kind"])
-    path = f"/apis/{document['apiVersion']}/namespaces/default/{kind.plural}"
+    namespace = "namespaces/default/" if kind.namespaced else ""
+    path = f"/apis/{document['apiVersion']}/{namespace}{kind.plural}"
     # clusterctl drops unknown fields, which is no refusal but loses what they say.
     query = {"dryRun": "All", "fieldValidation": "Strict"}
     try:

@@ -13,7 +13,7 @@ from capsmith.manifests.parse import Manifest, mapping_of, may_vary
 from capsmith.manifests.variables import Trouble, scan
 from capsmith.provider_yaml.values import is_of_format
 from tests.class_operations import REFUSED
-from tests.core_objects import OF_CLASSES
+from tests.core_mistakes import OF_CLASSES
 from tests.mutation.components import first_of
 from tests.mutation.mutants import Document, Mutant, Site, added, drop, edited, operator, put
 

@@ -94,6 +94,7 @@ def check_components_fit(context: Context, params: KindSchemas) -> Iterator[Viol
         yield from _report(manifest, mismatches)
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
+            yield from _report(manifest, _names(manifest, True))
             yield from _report(manifest, _of_schema(manifest, known, True))
 
 
@@ -125,7 +126,8 @@ def _open(schema: Any) -> Any:
 def _find_mismatches(
     manifest: Manifest, known: Mapping[tuple[str, str], KindSchema], is_complete: bool
 ) -> Iterator[Mismatch]:
-    yield from _metadata(manifest, is_complete)
+    yield from find_metadata_mismatches(manifest)
+    yield from _names(manifest, is_complete)
     if is_complete and not manifest.document.get("apiVersion"):
         yield Mismatch(("apiVersion",), "is required")
         return
@@ -182,8 +184,8 @@ def _of_binding(manifest: Manifest) -> Iterator[Mismatch]:
             yield Mismatch(("subjects", number, "apiGroup"), message)
 
 
-def _metadata(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
-    yield from find_metadata_mismatches(manifest)
+def _names(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
+    """Yield the names, keys and values in an object's metadata that the API server refuses."""
     # CRD-26 checks CRDs, and clusterctl the names of Namespaces.
     if manifest.kind == "CustomResourceDefinition":
         return

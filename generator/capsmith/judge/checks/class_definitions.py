@@ -10,10 +10,10 @@ from capsmith.judge.checks.apiextensions.defaults import find_default_faults
 from capsmith.judge.checks.apiextensions.structural import Keywords, find_structural_faults
 from capsmith.judge.checks.cluster_classes import list_classes
 from capsmith.judge.checks.mismatches import find_value_mismatches
+from capsmith.judge.checks.name_templates import Names, explain_name
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.judge.checks.validations import RULES, find_rule_faults, find_rule_places
 from capsmith.manifests.crds import find_wrong_types
-from capsmith.manifests.go_template import TemplateError, parse_template
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, may_vary, text_of
 from capsmith.yamldoc.compose import Path
 
@@ -22,11 +22,11 @@ Refusal = tuple[Path, str]
 _RESERVED = "builtin"
 _WRAPPER = "variable"
 _DEPTH = len(("spec", "versions", 0, "schema", "openAPIV3Schema", "properties", _WRAPPER))
-_WORKERS = {"machineDeployments": "machineDeployment", "machinePools": "machinePool"}
-"""Lists of worker classes, each with the variable of their names' templates."""
-_OF_NAMES = frozenset({"cluster", "random"})
-_ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-_NAME_PART = re.compile(r"[a-z0-9.-]*")
+_WORKERS: Mapping[str, Names] = {
+    "machineDeployments": {"machineDeployment": {"topologyName": "mdtopology"}},
+    "machinePools": {"machinePool": {"topologyName": "mptopology"}},
+}
+"""Lists of worker classes, each with what the templates of their names may read."""
 _VERSION = re.compile(r"v?([0-9]+)[.]([0-9]+)[.]([0-9]+)(?:[-+].*)?")
 
 
@@ -121,30 +121,19 @@ def _of_references(part: Any, path: Path) -> Iterator[Refusal]:
 
 def _of_naming(manifest: Manifest) -> Iterator[Refusal]:
     """Yield the templates of names that core cannot use."""
-    parts: list[tuple[Path, Any, str]] = [
-        (("spec", key), manifest.mapping("spec", key), "")
+    parts: list[tuple[Path, Any, Names]] = [
+        (("spec", key), manifest.mapping("spec", key), {})
         for key in ("infrastructure", "controlPlane")
     ]
-    for key, variable in _WORKERS.items():
+    for key, names in _WORKERS.items():
         for number, each in enumerate(manifest.listing("spec", "workers", key)):
-            parts.append((("spec", "workers", key, number), each, variable))
-    for path, part, variable in parts:
+            parts.append((("spec", "workers", key, number), each, names))
+    for path, part, names in parts:
         for key in ("naming", "namingStrategy"):
             text = text_of(part, key, "template")
-            problem = _explain_name(text, variable) if text and not has_variable(text) else ""
+            problem = explain_name(text, names) if text and not has_variable(text) else ""
             if problem:
                 yield (*path, key, "template"), f"the template of names {text!r} {problem}"
-
-
-def _explain_name(text: str, variable: str) -> str:
-    """Return why a template renders no name; empty if it may render one."""
-    try:
-        unknown = parse_template(text).variables - _OF_NAMES - {variable}
-    except TemplateError as error:
-        return f"does not parse: {error}"
-    if unknown:
-        return f"reads {', '.join(sorted(unknown))}, which names do not have"
-    return "" if _NAME_PART.fullmatch(_ACTION.sub("", text)) else "has characters that no name has"
 
 
 def _of_versions(manifest: Manifest) -> Iterator[Refusal]:

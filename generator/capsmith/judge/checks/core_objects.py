@@ -17,6 +17,8 @@ CoreKinds = Mapping[str, Mapping[str, Any]]
 
 _SET = {"MachineDeployment": "selector", "MachineSet": "selector"}
 """Required fields that core's webhook sets."""
+_STRATEGIES = (("rollout", "strategy", "type"), ("spec", "rolloutStrategy", "type"))
+"""Ends of paths to a type of which the webhook of control planes writes the only value."""
 _EMPTY_IN_V1BETA1 = {
     **dict.fromkeys(
         ("Machine", "MachineDeployment", "MachinePool", "MachineSet"), "infrastructureRef"
@@ -68,7 +70,9 @@ def _is_empty_valid(schema: Any, mismatch: Mismatch) -> bool:
 
 
 def _is_set_by_core(manifest: Manifest, mismatch: Mismatch) -> bool:
-    """Return whether core writes a required field that is missing."""
+    """Return whether core writes a required field that is missing, or another value."""
+    if manifest.kind == "KubeadmControlPlane" and mismatch.path[-3:] in _STRATEGIES:
+        return True
     fields = [_SET.get(manifest.kind)]
     if text_of(manifest.document, "apiVersion").endswith("/v1beta1"):
         fields.append(_EMPTY_IN_V1BETA1.get(manifest.kind))

@@ -33,11 +33,27 @@ _VERSIONED: Mapping[tuple[str, str], tuple[str, ...]] = {
     (_KUBEADM, "KubeadmControlPlane"): ("spec", "version"),
 }
 _GROUPS = (_CORE, _KUBEADM)
-_SHARES = frozenset({"maxSurge", "maxUnavailable", "maxInFlight", "unhealthyLessThanOrEqualTo"})
+_SHARES = frozenset(
+    {"maxInFlight", "maxSurge", "maxUnavailable", "maxUnhealthy", "unhealthyLessThanOrEqualTo"}
+)
 _SHARE = re.compile("[0-9]+%")
 _SHORTEST_STARTUP = 30
+_DURATIONS = frozenset(
+    {
+        *("nodeDeletionTimeout", "nodeDrainTimeout", "nodeStartupTimeout"),
+        *("nodeVolumeDetachTimeout", "timeout"),
+    }
+)
+"""Fields of v1beta1 that Go parses as durations, when core converts the object."""
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_SECONDS = re.compile(r"([0-9]{1,9})s")
 _SCALED = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-"
 """Prefix of the annotations by which the cluster autoscaler scales workers."""
+_CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
+_NUMBER = re.compile("[+-]?[0-9]{1,9}")
+_LABELS = ((_CORE, "Cluster"), (_CORE, "MachineDeployment"))
+"""Kinds whose names are values of labels."""
+_EXTENSION = ("runtime.cluster.x-k8s.io", "ExtensionConfig")
 _SELECTING: Mapping[tuple[str, str], str] = {
     (_CORE, "MachineHealthCheck"): "selector",
     ("addons.cluster.x-k8s.io", "ClusterResourceSet"): "clusterSelector",
@@ -60,6 +76,8 @@ def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
             yield ("spec", _SELECTING[kind]), "selects nothing"
     if manifest.api_group in _GROUPS:
         yield from _of_values(manifest.mapping("spec"), ("spec",))
+    yield from _of_names(manifest)
+    yield from _of_annotations(manifest)
     if kind == (_CORE, "Cluster"):
         yield from _of_cluster(manifest)
         version = text_of(manifest.document, "apiVersion").rpartition("/")[2]
@@ -67,6 +85,8 @@ def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
             yield from _of_empty_cluster(manifest)
     if kind == (_KUBEADM, "KubeadmControlPlane"):
         yield from _of_control_plane(manifest)
+    if kind == _EXTENSION:
+        yield from _of_extension(manifest)
     if manifest.api_group == _CORE and manifest.kind in _OF_MACHINES:
         yield from _of_machines(manifest)
 
@@ -89,8 +109,56 @@ def _of_values(part: Any, path: Path) -> Iterator[Refusal]:
         elif key == "nodeStartupTimeoutSeconds" and isinstance(value, int):
             if 0 < value < _SHORTEST_STARTUP:
                 yield (*path, key), f"is {value}; it has to be at least {_SHORTEST_STARTUP}"
+        elif key in _DURATIONS and isinstance(value, str) and not has_variable(value):
+            yield from (((*path, key), why) for why in _of_duration(key, value))
         else:
             yield from _of_values(value, (*path, key))
+
+
+def _of_duration(key: str, value: str) -> Iterator[str]:
+    seconds = _SECONDS.fullmatch(value)
+    if not _DURATION.fullmatch(value):
+        yield f"is {value!r}, which is no duration such as 10m or 1h30m"
+    elif key == "nodeStartupTimeout" and seconds and 0 < int(seconds[1]) < _SHORTEST_STARTUP:
+        yield f"is {value}; it has to be at least {_SHORTEST_STARTUP}s"
+
+
+def _of_names(manifest: Manifest) -> Iterator[Refusal]:
+    """Yield a name that core cannot use as the value of a label, or for an extension."""
+    name, kind = manifest.name, (manifest.api_group, manifest.kind)
+    if has_variable(name):
+        return
+    if kind in _LABELS and not is_label_value(name):
+        yield ("metadata", "name"), f"is {name!r}, which is not a valid value of a label"
+    if kind == _EXTENSION and "." in name:
+        yield ("metadata", "name"), f"is {name!r}, which has a dot"
+
+
+def _of_extension(manifest: Manifest) -> Iterator[Refusal]:
+    client = manifest.mapping("spec").get("clientConfig")
+    has_any = any(mapping_of(client).get(key) for key in ("url", "service"))
+    if isinstance(client, dict) and not has_any and not any(map(_may_vary, client)):
+        yield ("spec", "clientConfig"), "has neither url nor service"
+
+
+def _of_annotations(manifest: Manifest) -> Iterator[Refusal]:
+    """Yield the annotations of an object that core reads as numbers, and that are none."""
+    annotations = manifest.mapping("metadata", "annotations")
+    sizes = {f"{_SCALED}{size}" for size in ("min-size", "max-size")}
+    numbers: set[str] = set()
+    is_scaled = sizes <= annotations.keys() and manifest.mapping("spec").get("replicas") is None
+    if manifest.kind in ("MachineDeployment", "MachinePool") and is_scaled:
+        numbers = sizes
+    if manifest.kind == "Cluster" and manifest.mapping("spec", "topology"):
+        numbers = {_CONCURRENCY}
+    for key in sorted(numbers & annotations.keys()):
+        value, path = annotations[key], ("metadata", "annotations", key)
+        if not isinstance(value, str) or has_variable(value):
+            continue
+        if not _NUMBER.fullmatch(value):
+            yield path, f"is {value!r}, which is no number"
+        elif key == _CONCURRENCY and int(value) < 1:
+            yield path, f"is {value}; it has to be at least 1"
 
 
 def _of_metadata(metadata: Any, path: Path) -> Iterator[Refusal]:

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
+from capsmith.cel_text import is_transition
+from capsmith.judge.checks.apiextensions.defaults import list_broken
+from capsmith.judge.checks.validations import RULES
 from capsmith.manifests.crds import OPEN
-from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, texts_of
+from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
 from capsmith.provider_yaml.patterns import explain_refusal
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.compose import Path
@@ -91,6 +94,8 @@ def find_value_mismatches(
     elif complete or value:
         # A webhook that sets missing fields may also replace an empty value.
         yield from _limits(mapping_of(schema), value, path, complete)
+    if complete:
+        yield from _broken_rules(mapping_of(schema), value, path)
     if isinstance(value, list):
         # A part that preserves unknown fields declares no items, and preserves unknown items as
         # well.
@@ -99,6 +104,20 @@ def find_value_mismatches(
             yield from find_value_mismatches(items, item, (*path, number), complete)
     elif isinstance(value, dict):
         yield from _mapping(schema, value, path, complete)
+
+
+def _broken_rules(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Mismatch]:
+    """Yield the CEL rules that a value of an object violates when the object is created."""
+    rules = [
+        rule
+        for rule in list_of(schema, RULES)
+        if isinstance(rule, Mapping) and not is_transition(text_of(rule, "rule"))
+    ]
+    if not rules or has_unknown(value):
+        return
+    for rule in list_broken(rules, fill_defaults(schema, value), schema):
+        why = text_of(rule, "message") or quote(text_of(rule, "rule"))
+        yield Mismatch(path, f"violates a rule: {why}", path, True)
 
 
 def _limits(

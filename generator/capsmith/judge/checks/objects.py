@@ -10,22 +10,27 @@ from capsmith.judge.checks.core_objects import find_core_mismatches
 from capsmith.judge.checks.core_references import ReferenceForm, find_wrong_references
 from capsmith.judge.checks.core_refusals import find_refusals
 from capsmith.judge.checks.mismatches import Mismatch, find_metadata_mismatches, find_mismatches
+from capsmith.judge.checks.name_templates import find_name_faults
 from capsmith.judge.checks.registry import Context, Violation, check
+from capsmith.judge.checks.selectors import find_selector_faults
+from capsmith.judge.checks.webhook_rules import WebhookRule, find_broken_webhook_rules
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, may_vary, text_of, texts_of
 
 
 @dataclass(frozen=True, slots=True)
-class KnownReferences:
+class CoreRules:
     """What is known of Cluster API's own kinds, for the check ``objects-fit``."""
 
     references: tuple[ReferenceForm, ...]
     """The forms of references, and where the kinds have them."""
+    rules: tuple[WebhookRule, ...] = ()
+    """What the webhooks of the kinds refuse."""
 
 
-@check("objects-fit", KnownReferences)
-def check_objects_fit(context: Context, params: KnownReferences) -> Iterator[Violation]:
+@check("objects-fit", CoreRules)
+def check_objects_fit(context: Context, params: CoreRules) -> Iterator[Violation]:
     """CC-80: Every object in a cluster template or ClusterClass matches its CRD's schema.
 
     The same mismatch in several objects of a kind is reported only once.
@@ -44,7 +49,7 @@ def check_objects_fit(context: Context, params: KnownReferences) -> Iterator[Vio
         yield replace(problem, message=problem.message + more)
 
 
-def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Manifest, Mismatch]]:
+def _mismatched(context: Context, params: CoreRules) -> Iterator[tuple[Manifest, Mismatch]]:
     known = context.bundle.known_crds
     defaulted = set(_defaulted(context))
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
@@ -78,13 +83,15 @@ def _mismatched(context: Context, params: KnownReferences) -> Iterator[tuple[Man
                     yield manifest, mismatch
 
 
-def _of_core(context: Context, params: KnownReferences, manifest: Manifest) -> Iterator[Mismatch]:
+def _of_core(context: Context, params: CoreRules, manifest: Manifest) -> Iterator[Mismatch]:
     """Yield why core or the API server refuses an object of core's or kubeadm's kinds."""
     version = context.contract.version
     wrong = list(find_wrong_references(manifest, params.references))
-    refused = list(find_refusals(manifest, version))
+    refused = [*find_refusals(manifest, version), *find_selector_faults(manifest)]
+    refused += find_name_faults(manifest)
     yield from (Mismatch(path, why) for path, why in wrong)
     yield from (Mismatch(path, why, varies_with=path) for path, why in refused)
+    yield from find_broken_webhook_rules(manifest, params.rules, version)
     found = [*wrong, *refused]
     for mismatch in find_core_mismatches(manifest, context.contract.core_kinds, version):
         # A reference of another form, or at another place, has no field that this one needs.

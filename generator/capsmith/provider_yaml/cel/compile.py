@@ -232,6 +232,19 @@ def _type(declared: CelType) -> cel.Type:
     return getattr(cel.Type, name.upper(), None) or cel.Type(name)
 
 
+def is_broken(expression: str, value: Any) -> bool:
+    """Return whether ``value`` certainly violates a rule that reads ``self`` and no schema."""
+    try:
+        return _compile(expression).eval(data={"self": value, "oldSelf": value}).value() is False
+    except RuntimeError:
+        return False
+
+
+@cache
+def _compile(expression: str) -> cel.Expression:
+    return _untyped().compile(expression)
+
+
 @cache
 def _untyped() -> cel.Env:
     variables = dict.fromkeys(("self", "oldSelf"), cel.Type.DYN)

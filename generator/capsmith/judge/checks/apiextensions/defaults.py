@@ -7,7 +7,7 @@ API server does not check them either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import Fault, Schema
@@ -66,18 +66,9 @@ def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
     # The conversion to CEL fails for other values, although the type may be another.
     if rules and schema.get("x-kubernetes-int-or-string") and not isinstance(value, int | str):
         yield "it must be an integer or a string for its rules"
-    elif rules:
-        # Imported here because the CEL library is only needed, and loaded, for rules.
-        from capsmith.provider_yaml.cel.compile import Compiler
-
-        compiler = Compiler.of(keep_types(schema))
-        for rule in rules:
-            text = text_of(rule, "rule")
-            is_optional = rule.get("optionalOldSelf") is True
-            if compiler.problems(text, optional_old_self=is_optional):
-                continue
-            if compiler.is_broken_by(text, value, is_optional):
-                yield f"it violates the rule {quote(text)}"
+    else:
+        for rule in list_broken(rules, value, schema):
+            yield f"it violates the rule {quote(text_of(rule, 'rule'))}"
     if isinstance(value, Mapping):
         properties, rest = mapping_of(schema, "properties"), mapping_of(
             schema, "additionalProperties"
@@ -87,3 +78,24 @@ def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from find_broken_rules(item, mapping_of(schema, "items"))
+
+
+def list_broken(
+    rules: Sequence[Mapping[str, Any]], value: Any, schema: Schema
+) -> list[Mapping[str, Any]]:
+    """Return the rules of a schema that ``value`` itself violates."""
+    if not rules:
+        return []
+    # Imported here because the CEL library is only needed, and loaded, for rules.
+    from capsmith.provider_yaml.cel.compile import Compiler
+
+    compiler = Compiler.of(keep_types(schema))
+    broken = []
+    for rule in rules:
+        text = text_of(rule, "rule")
+        is_optional = rule.get("optionalOldSelf") is True
+        if compiler.problems(text, optional_old_self=is_optional):
+            continue
+        if compiler.is_broken_by(text, value, is_optional):
+            broken.append(rule)
+    return broken

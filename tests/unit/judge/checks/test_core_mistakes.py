@@ -1,0 +1,45 @@
+"""What core and kubeadm refuse is found; tests with their webhooks show that they refuse it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import yaml
+
+from capsmith.judge.checks.evaluate import evaluate_manifests
+from capsmith.manifests.parse import parse_manifests
+from tests.core_mistakes import OF_CLASSES, OF_OBJECTS
+from tests.core_objects import JSON, VERSIONS, Mistake, build_objects, list_mistakes
+from tests.rules.cases import contract
+
+_RULES = ("CC-80", "TP-26")
+
+
+@cache
+def _contract(version: str):  # type: ignore[no-untyped-def]
+    whole = contract(version)
+    return replace(whole, rules={id: whole.rules[id] for id in _RULES})
+
+
+def find(document: JSON, version: str = "v1beta2") -> set[str]:
+    """Return the rules that refuse a cluster template with one object."""
+    manifests, _ = parse_manifests(yaml.safe_dump(document), "cluster-template.yaml")
+    return {finding.id for finding in evaluate_manifests(manifests, _contract(version))}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_objects_without_a_mistake_are_accepted(version: str) -> None:
+    found = {name: find(document) for name, document in build_objects(version).items()}
+    assert {name: ids for name, ids in found.items() if ids} == {}
+
+
+@pytest.mark.parametrize(("version", "mistake"), list_mistakes(OF_OBJECTS), ids=str)
+def test_mistakes_in_objects_are_found(version: str, mistake: Mistake) -> None:
+    assert "CC-80" in find(mistake.applied(build_objects(version)[mistake.kind]))
+
+
+@pytest.mark.parametrize(("version", "mistake"), list_mistakes(OF_CLASSES), ids=str)
+def test_mistakes_in_classes_are_found(version: str, mistake: Mistake) -> None:
+    assert "TP-26" in find(mistake.applied(build_objects(version)[mistake.kind]))
