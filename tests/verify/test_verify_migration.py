@@ -71,6 +71,15 @@ def test_what_is_left_of_a_kind_of_the_old_contract(tmp_path: Path) -> None:
     }
 
 
+def test_a_metadata_file_of_two_providers_is_one_step(tmp_path: Path) -> None:
+    for name in ("bootstrap", "control-plane"):
+        write(tmp_path, former_machine(), name=f"{name}-components.yaml")
+    write(tmp_path, METADATA, name="metadata.yaml")
+    result = run(str(tmp_path), *TARGET, "--format", "json")
+    kinds = [each["kind"] for each in json.loads(result.output)["migration"]["steps"]]
+    assert kinds.count("metadata.yaml") == 1
+
+
 def test_steps_are_done_in_the_version_that_the_label_names(tmp_path: Path) -> None:
     document = former_machine()
     document["metadata"]["labels"][NEW] = "v2"

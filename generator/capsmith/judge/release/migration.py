@@ -73,7 +73,9 @@ def plan_migration(
         for bundle in split(release.manifests, {})
         for step in planner.of_bundle(replace(bundle, roles=find_roles(bundle, options.roles)))
     ]
-    return Migration(old, new.version, end, new.upgrades[old].source, tuple(steps))
+    # Providers that are released together share their metadata.yaml.
+    unique = tuple(dict.fromkeys(steps))
+    return Migration(old, new.version, end, new.upgrades[old].source, unique)
 
 
 def list_remaining(migration: Migration, rules: Mapping[str, Rule]) -> Iterator[ReleaseViolation]:
