@@ -45,7 +45,7 @@ def test_one_object_fails_no_list(api: KubeClient, others: str, metadata: str) -
     body = f'{{{head},"metadata":{{"name":"{name}","namespace":"default",{metadata}}}}}'
     path = api.path(NEW, KIND, namespace="default")
     headers = {**api._headers(), "Content-Type": "application/json"}
-    status, text = api._send("POST", path, body.encode(), headers)
+    status, text, _ = api._send("POST", path, body.encode(), headers)
     assert status == 201, text[:300]
     try:
         # What the old version cannot express, the annotation keeps.
@@ -57,10 +57,10 @@ def test_one_object_fails_no_list(api: KubeClient, others: str, metadata: str) -
         ]
         change = json.dumps({"status": {"conditions": conditions}}).encode()
         headers["Content-Type"] = "application/merge-patch+json"
-        status, text = api._send("PATCH", f"{path}/{name}/status", change, headers)
+        status, text, _ = api._send("PATCH", f"{path}/{name}/status", change, headers)
         assert status == 200, text[:300]
 
-        status, text = api._send(
+        status, text, _ = api._send(
             "GET", api.path(OLD, KIND, namespace="default"), None, api._headers()
         )
 

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlencode, urlsplit
 
 from capsmith.clusters.processes.wait import PassingError
+from capsmith.manifests.parse import list_of, mapping_of, text_of
 
 JSON = dict[str, Any]
 
@@ -30,15 +31,29 @@ _ATTEMPTS = 3
 _BUSY_SECONDS = 60.0
 _BUSY_STEP = 0.2
 _REQUEST_SECONDS = 60.0
+_MAX_BYTES = 256 * 1024 * 1024
+"""Maximum size of a response, or of a watch event, that is read."""
+_PLAIN = "text/plain"
+_SHOWN = 200
+"""Maximum characters of a response that is no answer of an API server, for its message."""
 
 
 class ApiError(Exception):
-    """Raised for a response whose status is 400 or higher, or that cannot be read."""
+    """Raised for a response whose status is 300 or higher, or that cannot be read."""
 
     def __init__(self, method: str, path: str, status: int, body: str) -> None:
         super().__init__(f"{method} {path}: {status}: {extract_message(body)}")
         self.status = status
         self.message = extract_message(body)
+
+
+class _Response(NamedTuple):
+    """What a server sent."""
+
+    status: int
+    text: str
+    is_plain: bool
+    """Whether it is plain text, such as a log, rather than JSON."""
 
 
 class StaleError(ApiError, PassingError):
@@ -135,8 +150,11 @@ class KubeClient:
         if labels:
             query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
         answer = self.request("GET", self.path(api_version, kind, None, namespace), query=query)
+        items = answer.get("items")
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise ApiError("GET", kind, http.HTTPStatus.OK, "the response has no list of objects")
         # Items of a list have no apiVersion and kind, but callers pass them on as complete objects.
-        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in items]
 
     def create(self, obj: JSON) -> JSON:
         """Create an object and return it as stored by the API server."""
@@ -215,12 +233,14 @@ class KubeClient:
         known = self._kinds.get((api_version, kind))
         if known is not None:
             return known
-        resources = self.request("GET", build_api_root(api_version))["resources"]
-        for resource in resources:
+        answer = self.request("GET", build_api_root(api_version))
+        for resource in list_of(answer, "resources"):
+            plural = text_of(resource, "name")
             # Names with a slash are subresources, whose kind is that of their object or another one
             # (Scale).
-            if resource["kind"] == kind and "/" not in resource["name"]:
-                found = ServedKind(api_version, resource["name"], resource["namespaced"])
+            if text_of(resource, "kind") == kind and plural and "/" not in plural:
+                is_namespaced = mapping_of(resource).get("namespaced") is True
+                found = ServedKind(api_version, plural, is_namespaced)
                 self._kinds[api_version, kind] = found
                 return found
         raise LookupError(f"{api_version} has no kind {kind}")
@@ -228,7 +248,10 @@ class KubeClient:
     def preferred_version(self, group: str) -> str:
         """Return the `group/version` that the server prefers for an API group."""
         group_info = self.request("GET", f"/apis/{group}")
-        return cast(str, group_info["preferredVersion"]["groupVersion"])
+        version = text_of(group_info, "preferredVersion", "groupVersion")
+        if not version:
+            raise LookupError(f"the server prefers no version of {group}")
+        return version
 
     def request(
         self,
@@ -242,29 +265,30 @@ class KubeClient:
         """Send a request and return the decoded response. Plain text is under the key `text`.
 
         Retries for up to a minute while the server is busy.  Raises ApiError if the server rejects
-        the request, and OSError or HTTPException if it does not respond.
+        the request or answers as no API server does, and OSError or HTTPException if it does not
+        respond.
         """
         path = self._address.path.rstrip("/") + path
         target = f"{path}?{urlencode(query)}" if query else path
         payload = None if body is None else json.dumps(body).encode()
         headers = {**self._headers(), "Content-Type": content_type}
-        status, text = self._send(method, target, payload, headers)
-        if status == _UNAUTHORIZED and self.credentials.source is not None:
+        response = self._send(method, target, payload, headers)
+        if response.status == _UNAUTHORIZED and self.credentials.source is not None:
             # The token was revoked early; if a new token is also rejected, that is final.
             self.credentials.source.expire()
             headers |= self._headers()
-            status, text = self._send(method, target, payload, headers)
+            response = self._send(method, target, payload, headers)
         deadline = time.monotonic() + _BUSY_SECONDS
-        while self._is_busy(status, text) and time.monotonic() < deadline:
+        while self._is_busy(response) and time.monotonic() < deadline:
             time.sleep(_BUSY_STEP)
-            status, text = self._send(method, target, payload, headers)
-        if status >= 400:
-            kind = StaleError if status in (404, 409) else ApiError
-            raise kind(method, target, status, text)
-        try:
-            return _decode(method, target, text)
-        except ValueError:
-            return {"text": text}
+            response = self._send(method, target, payload, headers)
+        # An API server redirects no client; a proxy that requires a login does.
+        if response.status >= 300:
+            kind = StaleError if response.status in (404, 409) else ApiError
+            raise kind(method, target, response.status, response.text)
+        if response.is_plain:
+            return {"text": response.text}
+        return _decode(method, target, response.text, response.status)
 
     def watch(
         self, api_version: str, kind: str, namespace: str | None, resource_version: str
@@ -283,10 +307,10 @@ class KubeClient:
         try:
             connection.request("GET", f"{path}?{urlencode(query)}", headers=self._headers())
             response = connection.getresponse()
-            if response.status >= 400:
-                raise ApiError("GET", path, response.status, response.read().decode())
-            while line := response.readline():
-                yield _decode("GET", path, line)
+            if response.status >= 300:
+                raise ApiError("GET", path, response.status, _read(response, "GET", path))
+            while line := response.readline(_MAX_BYTES):
+                yield _decode("GET", path, line, response.status)
         finally:
             self._watches.discard(connection)
             connection.close()
@@ -302,19 +326,26 @@ class KubeClient:
                 with suppress(OSError):
                     sock.shutdown(socket.SHUT_RDWR)
 
-    def _is_busy(self, status: int, text: str) -> bool:
-        return is_busy(status, text) and (status != 500 or self.retries_webhooks)
+    def _is_busy(self, response: _Response) -> bool:
+        can_retry = response.status != 500 or self.retries_webhooks
+        return can_retry and is_busy(response.status, response.text)
 
     def _send(
         self, method: str, target: str, payload: bytes | None, headers: dict[str, str]
-    ) -> tuple[int, str]:
+    ) -> _Response:
         # A repeated create may find the object that the previous attempt created, and report 409.
         for attempt in range(1, _ATTEMPTS + 1):
             connection = self._connection()
             try:
                 connection.request(method, target, payload, headers)
                 response = connection.getresponse()
-                return response.status, response.read().decode()
+                content_type = response.headers.get("Content-Type") or ""
+                is_plain = content_type.partition(";")[0].strip().lower() == _PLAIN
+                return _Response(response.status, _read(response, method, target), is_plain)
+            except ApiError:
+                # The rest of the response has not been read.
+                connection.close()
+                raise
             except (OSError, http.client.HTTPException):
                 # The server may have closed an idle connection in the meantime.
                 connection.close()
@@ -383,17 +414,32 @@ def build_api_root(api_version: str) -> str:
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
-def _decode(method: str, path: str, content: str | bytes) -> JSON:
+def _read(response: http.client.HTTPResponse, method: str, target: str) -> str:
+    """Return the body.  A log may contain bytes that are no UTF-8."""
+    content = response.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise ApiError(method, target, response.status, "the response is too large")
+    return content.decode(errors="replace")
+
+
+def _decode(method: str, path: str, content: str | bytes, status: int) -> JSON:
     """Return decoded JSON.
 
-    Raises ValueError for other content, and ApiError if any user's object in it is nested too
-    deeply, which the API server allows up to 10,000 levels.
+    Raises ApiError for other content, as from a proxy that requires a login, and if any user's
+    object in it is nested too deeply, which the API server allows up to 10,000 levels.
     """
     try:
-        return cast(JSON, json.loads(content))
+        found = json.loads(content)
     except RecursionError as error:
         message = "an object in the response is nested too deeply to be read"
         raise ApiError(method, path, http.HTTPStatus.OK, message) from error
+    except ValueError:
+        found = None
+    if isinstance(found, dict):
+        return cast(JSON, found)
+    shown = content if isinstance(content, str) else content.decode(errors="replace")
+    begin = " ".join(shown[:_SHOWN].split()) or "nothing"
+    raise ApiError(method, path, status, f"the response is no object of an API server: {begin}")
 
 
 def extract_message(body: str) -> str:
