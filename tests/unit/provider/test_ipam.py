@@ -78,6 +78,26 @@ def test_pools_of_another_system_have_no_ranges() -> None:
     assert spec_of(crd("AcmeElsewherePool"))["properties"] == {}
 
 
+def test_pools_of_another_system_may_have_a_prefix_and_a_gateway_of_their_own() -> None:
+    own = "{prefix: {type: string, format: cidr}, gateway: string}"
+    parsed = parse(TEXT.replace("{ranges: false}", f"{{ranges: false}}, spec: {own}"), "p.yaml")
+    assert parsed.spec is not None
+    assert parsed.document is not None
+    found = resolve(parsed.spec, parsed.document, CONTRACTS)
+
+    assert [str(each) for each in found.findings] == []
+
+
+def test_addresses_of_a_pool_are_ranges() -> None:
+    text = TEXT.replace("{ranges: false}", "{ranges: false}, spec: {addresses: string}")
+    parsed = parse(text, "p.yaml")
+    assert parsed.spec is not None
+    assert parsed.document is not None
+    (finding,) = resolve(parsed.spec, parsed.document, CONTRACTS).findings
+
+    assert finding.id == "field-reserved"
+
+
 def test_pools_have_a_scope_and_no_templates() -> None:
     """Proves: IP-02, CRD-01."""
     assert crd("AcmeIPPool")["spec"]["scope"] == "Namespaced"

@@ -41,6 +41,10 @@ _CONDITIONS_READ_BY_CORE = frozenset(
     {"InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane"}
 )
 
+_RANGES = "ranges"
+# Not `addresses`: by that field and `prefix`, a run of conformance knows a kind with ranges.
+_OWN_WITHOUT_RANGES = ("prefix", "gateway", "excludedAddresses", "allocateReserved")
+
 
 def check_fields(
     draft: Draft,
@@ -63,6 +67,9 @@ def check_fields(
             reserved.pop(IDENTITY_REF, None)
         if part == "spec" and RECORDED not in kind.features:
             reserved.pop(RECORDED, None)
+        if part == "spec" and _RANGES not in kind.features:
+            for name in _OWN_WITHOUT_RANGES:
+                reserved.pop(name, None)
         if part == "spec" and "failureDomain" in (fields or {}):
             _check_failure_domain(
                 (fields or {})["failureDomain"], draft, reserved, reporter.at(part)
