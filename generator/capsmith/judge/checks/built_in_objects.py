@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from capsmith.judge.checks.admission_expressions import POLICIES, find_expression_faults
 from capsmith.judge.checks.apiextensions.definition import find_client_faults
 from capsmith.judge.checks.apiextensions.model import is_label_value, is_subdomain
 from capsmith.judge.checks.built_in_pods import (
@@ -44,6 +45,8 @@ _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 _RBAC = "rbac.authorization.k8s.io"
 _STARRED = ("operations", "apiGroups", "apiVersions", "resources")
 """Fields of a webhook's rule in which a star includes all other values."""
+_INTERNAL = "ClusterIP"
+_POLICY_RULES = ("spec", "matchConstraints", "resourceRules")
 _SERVED = frozenset({"v1", "v1beta1"})
 """Versions of AdmissionReview that API servers send."""
 _PATH_NAME = re.compile(r"(?!\.{1,2}$)[^/%]+")
@@ -135,6 +138,10 @@ def _find_mismatches(
     yield from _of_schema(manifest, known, is_complete)
     if manifest.kind in _HOOKS:
         yield from _of_webhooks(manifest, is_complete)
+    if manifest.kind in (*_HOOKS, *POLICIES):
+        yield from find_expression_faults(manifest)
+    if manifest.kind in POLICIES:
+        yield from _of_rules(manifest.listing(*_POLICY_RULES), _POLICY_RULES)
     if kind == ("", "Service"):
         yield from _of_ports(manifest, is_complete)
     if kind == (_RBAC, "Role"):
@@ -162,7 +169,7 @@ def _of_schema(
 def _lacking(manifest: Manifest, needed: RequiredAlternatives) -> Iterator[Mismatch]:
     """Yield the objects that have none of the needed fields, or too many."""
     for path, part in list_values(manifest.document, needed.path):
-        found = [key for key in needed.keys if mapping_of(part).get(key) is not None]
+        found = [key for key in needed.keys if mapping_of(part).get(key) not in (None, [])]
         # The API server drops null, which has no fields.
         if not found and part is not None:
             yield Mismatch(path, f"has none of {', '.join(needed.keys)}")
@@ -189,7 +196,8 @@ def _names(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
     # CRD-26 checks CRDs, and clusterctl the names of Namespaces.
     if manifest.kind == "CustomResourceDefinition":
         return
-    yield from find_key_faults(manifest.document)
+    is_service = (manifest.api_group, manifest.kind) == ("", "Service")
+    yield from find_key_faults(manifest.document, ("spec.selector",) if is_service else ())
     for key in manifest.listing("metadata", "finalizers"):
         if isinstance(key, str) and not has_variable(key) and not is_finalizer(key):
             yield Mismatch(("metadata", "finalizers"), f"has {key!r}, which is not a valid name")
@@ -214,10 +222,7 @@ def _of_webhooks(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
         known = [each for each in versions or () if each in _SERVED or has_variable(str(each))]
         if versions and not known:
             yield Mismatch((*path, "admissionReviewVersions"), "has none of v1, v1beta1")
-        for place, name in product(range(len(list_of(hook, "rules"))), _STARRED):
-            values = texts_of(list_of(hook, "rules")[place], name)
-            if _has_star_beside(name, values):
-                yield Mismatch((*path, "rules", place, name), "has other values beside a star")
+        yield from _of_rules(list_of(hook, "rules"), (*path, "rules"))
         client = mapping_of(hook, "clientConfig")
         if client and is_complete:
             for fault in find_client_faults(client):
@@ -225,6 +230,13 @@ def _of_webhooks(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
                     yield Mismatch(
                         (*path, "clientConfig", *fault.path), f"is wrong: {fault.message}"
                     )
+
+
+def _of_rules(rules: Sequence[Any], path: Path) -> Iterator[Mismatch]:
+    """Yield the rules of a webhook or policy that have a star beside what it includes."""
+    for place, name in product(range(len(rules)), _STARRED):
+        if _has_star_beside(name, texts_of(rules[place], name)):
+            yield Mismatch((*path, place, name), "has other values beside a star")
 
 
 def _has_star_beside(field: str, values: Sequence[str]) -> bool:
@@ -236,9 +248,26 @@ def _has_star_beside(field: str, values: Sequence[str]) -> bool:
     return "*" in values and any("/" not in each for each in values if each != "*")
 
 
+def _of_type(ports: Sequence[Any], spec: Mapping[str, Any]) -> Iterator[Mismatch]:
+    """Yield the fields of a Service that another type of Service has."""
+    if spec.get("type", _INTERNAL) != _INTERNAL:
+        return
+    message = f"is not allowed with the type {_INTERNAL}"
+    for number, port in enumerate(ports):
+        if mapping_of(port).get("nodePort"):
+            yield Mismatch(("spec", "ports", number, "nodePort"), message)
+    for key in ("healthCheckNodePort", "loadBalancerClass"):
+        if spec.get(key):
+            yield Mismatch(("spec", key), message)
+    # An address from outside makes such a Service one for traffic from outside.
+    if spec.get("externalTrafficPolicy") and not spec.get("externalIPs"):
+        yield Mismatch(("spec", "externalTrafficPolicy"), message)
+
+
 def _of_ports(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
     path = ("spec", "ports")
     ports, spec = manifest.listing(*path), manifest.mapping("spec")
+    yield from _of_type(ports, spec)
     needs_ports = spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName"
     if is_complete and needs_ports and not ports:
         yield Mismatch(path, "is required")

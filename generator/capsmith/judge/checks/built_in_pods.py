@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +24,11 @@ _SELECTORS = (
     "spec.selector.matchExpressions[]",
     "webhooks[].namespaceSelector.matchExpressions[]",
     "webhooks[].objectSelector.matchExpressions[]",
+    *(
+        f"spec.{place}.{selector}.matchExpressions[]"
+        for place in ("matchConstraints", "matchResources")
+        for selector in ("namespaceSelector", "objectSelector")
+    ),
 )
 _WITH_VALUES, _WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 _FINALIZERS = frozenset({"foregroundDeletion", "orphan", "kubernetes"})
@@ -54,9 +59,12 @@ def list_values(document: Any, path: str) -> Iterator[tuple[Path, Any]]:
         yield from (((*step, *deeper), each) for deeper, each in below)
 
 
-def find_key_faults(document: Any) -> Iterator[Mismatch]:
-    """Yield the keys of labels, annotations and selectors that the API server refuses."""
-    for place in _KEYED:
+def find_key_faults(document: Any, further: Sequence[str] = ()) -> Iterator[Mismatch]:
+    """Yield the keys of labels, annotations and selectors that the API server refuses.
+
+    ``further`` are paths to more labels, which only objects of some kinds have.
+    """
+    for place in (*_KEYED, *further):
         for path, part in list_values(document, place):
             for key in mapping_of(part):
                 if isinstance(key, str) and not has_variable(key):

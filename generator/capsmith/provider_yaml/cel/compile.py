@@ -117,6 +117,8 @@ class Compiler:
 
     _declarations: Declarations
     _self_type: CelType | None
+    _variables: Mapping[str, CelType] | None = None
+    """Types of all variables, if they are not those of a rule."""
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Compiler:
@@ -124,15 +126,22 @@ class Compiler:
         declarations = Declarations()
         return cls(declarations, declarations.declare(schema))
 
+    @classmethod
+    def with_variables(
+        cls, declarations: Declarations, variables: Mapping[str, CelType]
+    ) -> Compiler:
+        """Create a compiler for expressions with the given variables, and no others."""
+        return cls(declarations, None, variables)
+
     def problems(
         self, expression: str, result: str = "bool", optional_old_self: bool = False
     ) -> list[RuleProblem]:
         """Return the reasons why the API server would reject ``expression``, in source order.
 
-        ``result`` is the type that the expression must return.  If ``optional_old_self`` is true,
-        ``oldSelf`` is an optional value.
+        ``result`` is the type that the expression must return; empty if it may return any.  If
+        ``optional_old_self`` is true, ``oldSelf`` is an optional value.
         """
-        if self._self_type is None:
+        if self._self_type is None and self._variables is None:
             message = "a rule cannot read a value whose structure is not declared"
             return [RuleProblem(message, "Declare its type and fields, or remove the rule.")]
         if len(expression) > _LONGEST:
@@ -144,7 +153,7 @@ class Compiler:
             return list(islice(self._issues(str(error), expression), _MOST_PROBLEMS))
         # The library compares types by name, so a result of any type needs a type of its own.
         name = compiled.return_type().name().lower()
-        if name != result:
+        if name != result and result:
             kind = _readable(name)
             message = f"the expression evaluates to {quote(kind)}, not {quote(result)}"
             return [RuleProblem(message, f"Write an expression that evaluates to a {result}.")]
@@ -174,8 +183,11 @@ class Compiler:
             return False
 
     def _environment(self, optional_old_self: bool) -> cel.Env:
-        assert self._self_type is not None
         pool = self._declarations.pool()
+        if self._variables is not None:
+            types = {name: _type(declared) for name, declared in self._variables.items()}
+            return cel.NewEnv(config=_functions(), descriptor_pool=pool, variables=types)
+        assert self._self_type is not None
         # A pool for each environment, because messages are named by number and would conflict.
         if not optional_old_self:
             own = _type(self._self_type)

@@ -88,7 +88,8 @@ def test_a_webhook_may_change_what_breaks_a_rule() -> None:
 @pytest.mark.parametrize("name", ["Workers", "a_b", "-a"])
 def test_a_name_that_no_object_has_is_found(name: str) -> None:
     (message,) = find("{size: 1}", name)
-    assert message.startswith("CC-81") and "is not a valid name" in message
+    assert message.startswith("CC-81")
+    assert "is not a valid name" in message
 
 
 def test_a_name_with_a_variable_may_be_valid() -> None:

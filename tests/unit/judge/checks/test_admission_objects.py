@@ -1,0 +1,42 @@
+"""What the API server refuses in policies and Services is found; other tests ask the API server."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from capsmith.judge.checks.evaluate import evaluate_manifests
+from capsmith.manifests.parse import parse_manifests
+from tests.admission_objects import MISTAKES, build_objects
+from tests.core_objects import JSON, Mistake
+from tests.rules.cases import contract
+
+
+def find(document: JSON) -> list[str]:
+    """Return what the rule on objects of Kubernetes finds in components with one object."""
+    text = yaml.safe_dump(document)
+    manifests, _ = parse_manifests(text, "infrastructure-components.yaml")
+    findings = evaluate_manifests(manifests, contract("v1beta2"))
+    return [each.message for each in findings if each.id == "CC-81"]
+
+
+@pytest.mark.parametrize("kind", build_objects())
+def test_objects_without_a_mistake_are_accepted(kind: str) -> None:
+    assert find(build_objects()[kind]) == []
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=str)
+def test_mistakes_are_found(mistake: Mistake) -> None:
+    assert find(mistake.applied(build_objects()[mistake.kind]))
+
+
+def test_expressions_with_variables_are_not_judged() -> None:
+    document = build_objects()["ValidatingAdmissionPolicy"]
+    document["spec"]["validations"][0]["expression"] = "object.spec.size > ${SIZE}"
+    assert find(document) == []
+
+
+def test_functions_of_other_releases_are_accepted() -> None:
+    document = build_objects()["ValidatingAdmissionPolicy"]
+    document["spec"]["validations"][0]["expression"] = "object.spec.size.isPrime()"
+    assert find(document) == []
