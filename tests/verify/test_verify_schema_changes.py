@@ -269,6 +269,8 @@ IMPLIED: dict[str, tuple[dict[str, Any], dict[str, Any], set[str]]] = {
     "limits of int32": (_ranged(format="int32"), _ranged(maximum=2**31 - 1), set()),
     "more than int32": (_ranged(format="int32"), _ranged(maximum=2**31 - 2), {"UP-06"}),
     "listed numbers": (_ranged(enum=[1, 3]), _ranged(enum=[1, 3], minimum=1, maximum=3), set()),
+    "no finite number": (_ranged(minimum=1), _ranged(minimum=float("inf")), {"UP-06"}),
+    "no number": (_ranged(maximum=1), _ranged(maximum=float("nan")), {"UP-06"}),
     "above zero": (_ranged(minimum=0, exclusiveMinimum=True), _ranged(minimum=1), set()),
     "below ten": (_ranged(maximum=10, exclusiveMaximum=True), _ranged(maximum=9), set()),
     "above zero of numbers": (

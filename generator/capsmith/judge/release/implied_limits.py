@@ -36,6 +36,9 @@ def is_implied(old: Schema, new: Schema, keyword: str) -> bool:
         return all(isinstance(each, str) and _accepts(new, keyword, each) for each in choices)
     if keyword not in _OF_NUMBERS or not old.get("type") == new.get("type") == "integer":
         return False
+    limit = new.get(keyword)
+    if isinstance(limit, float) and not math.isfinite(limit):
+        return False
     is_listed = bool(choices) and all(type(each) is int for each in choices)
     before = (min(choices), max(choices)) if is_listed else _range(old)
     after = _range({key: new[key] for key in _OF_NUMBERS[keyword] if key in new})
@@ -65,11 +68,15 @@ def _accepts(schema: Schema, keyword: str, text: str) -> bool:
 def _range(schema: Schema) -> tuple[float, float]:
     """Return the lowest and the highest integer that a schema accepts."""
     low, high = _INT32 if schema.get("format") == "int32" else (-math.inf, math.inf)
-    minimum, maximum = schema.get("minimum"), schema.get("maximum")
-    if isinstance(minimum, int | float):
+    minimum, maximum = (_finite(schema.get(key)) for key in ("minimum", "maximum"))
+    if minimum is not None:
         is_excluded = schema.get("exclusiveMinimum") is True
         low = max(low, math.floor(minimum) + 1 if is_excluded else math.ceil(minimum))
-    if isinstance(maximum, int | float):
+    if maximum is not None:
         is_excluded = schema.get("exclusiveMaximum") is True
         high = min(high, math.ceil(maximum) - 1 if is_excluded else math.floor(maximum))
     return low, high
+
+
+def _finite(value: Any) -> int | float | None:
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
