@@ -183,6 +183,55 @@ def test_looking_starts_no_program_and_writes_nothing(committed: Provider, tmp_p
     assert committed.path(".git/index").read_bytes() == index
 
 
+def test_a_repository_that_a_clone_contains_names_no_program(
+    changed: Provider, tmp_path: Path
+) -> None:
+    """A clone can contain files that git takes for a bare repository, with a configuration."""
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\ncat\n")
+    program.chmod(0o755)
+    above = changed.folder.parent
+    git(above, "init", "--quiet")
+    commit(above)
+    for name in ("HEAD", "index", "objects", "refs", "info"):
+        (above / ".git" / name).rename(above / name)
+    shutil.rmtree(above / ".git")
+    (above / "info/attributes").write_text("* filter=x\n")
+    (above / "config").write_text(
+        "[core]\nrepositoryFormatVersion = 0\nbare = false\nworktree = .\n"
+        f'[filter "x"]\nclean = {program}\n'
+    )
+    changed.path("Makefile").touch()
+
+    said = changed.update()
+
+    assert not (tmp_path / "started").exists()
+    assert said.ids == {"git-unusable"}
+
+
+def test_objects_that_a_partial_clone_lacks_are_not_fetched(
+    committed: Provider, tmp_path: Path
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    program.chmod(0o755)
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", f"ext::{program}"),
+        ("protocol.ext.allow", "always"),
+    ):
+        git(committed.folder, "config", name, value)
+    tree = git(committed.folder, "rev-parse", "HEAD^{tree}").strip()
+    committed.path(f".git/objects/{tree[:2]}/{tree[2:]}").unlink()
+
+    said = committed.update()
+
+    assert not (tmp_path / "started").exists()
+    assert said.ids == {"git-unusable"}
+
+
 def test_a_deleted_file_that_is_written_again_is_no_obstacle(committed: Provider) -> None:
     """The hints say: delete the edited file, it comes back; or name it with --restore."""
     committed.path(MODEL).unlink()

@@ -13,6 +13,13 @@ _NONE_IGNORED = 1
 _NO_REPOSITORY = 128
 _TIMEOUT = 120.0
 """Timeout of a git command, in seconds."""
+_SETTINGS = {
+    "LC_ALL": "C",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # A partial clone fetches objects that it lacks.  git has had the first since 2.45.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+}
 WHOLE_FOLDER = "."
 """The path that :func:`list_uncommitted` returns for the folder itself."""
 
@@ -90,13 +97,14 @@ def _git(folder: Path, *arguments: str, stdin: bytes = b"") -> bytes | None:
     import subprocess
 
     # The folder decides, and not the environment of a hook that runs capsmith.  Looking must not
-    # write, and must not start a file system monitor.  Clean filters do run, because git-lfs files
+    # write, download, or start a file system monitor.  Clean filters do run, because git-lfs files
     # would otherwise be reported as changed; only this computer's configuration, which is not
-    # cloned, can name one.
+    # cloned, can name one.  A bare repository in a folder could be part of a clone.
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")
-    } | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-    command = ["git", "-c", "core.fsmonitor=false", *arguments]
+    } | _SETTINGS
+    options = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+    command = ["git", *options, *arguments]
     try:
         done = subprocess.run(
             command,
