@@ -10,6 +10,7 @@ import pytest
 
 from capsmith_runtime.bootstrap import BootstrapDocument, TerminalError, Waiting
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.bootstrap.certificates import certificate_of
 from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import condition
@@ -121,12 +122,13 @@ class TestBootstrapScope(ScriptedBootstrap):
         script.result = _read_ca
         first = env.add_machine(cluster, "m1")
         await env.has_data(first)
-        assert env.data(first) == b"certificate of ca"
+        assert env.data(first).decode() == certificate_of("ca").certificate
 
         script.result = read_asynchronously
         second = env.add_machine(cluster, "m2")
         await env.has_data(second)
-        assert env.data(second) == b"certificate of etcd, private key of etcd"
+        pair = certificate_of("etcd")
+        assert env.data(second).decode() == f"{pair.certificate}, {pair.private_key}"
         secret = env.secret(second)
         assert secret is not None
         assert secret["data"]["format"] == "aWduaXRpb24="

@@ -19,6 +19,7 @@ from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import ScopeSession
+from capsmith_runtime.testing.bootstrap.certificates import PURPOSES, certificate_of
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine, spec_from
 from capsmith_runtime.testing.core_machine_pool import core_machine_pool
 
@@ -36,13 +37,11 @@ __all__ = [
 Spec = TypeVar("Spec")
 Certificates = Mapping[CertificatePurpose, CertificatePair]
 
-CERTIFICATES: Certificates = {
-    "ca": CertificatePair("certificate of ca\n", "key of ca\n"),
-    "etcd": CertificatePair("certificate of etcd\n", "key of etcd\n"),
-    "proxy": CertificatePair("certificate of proxy\n", "key of proxy\n"),
-    "sa": CertificatePair("public key of sa\n", "key of sa\n"),
-}
-"""The builders' default certificates, keyed by purpose; they are not valid PEM."""
+CERTIFICATES: Certificates = {purpose: certificate_of(purpose) for purpose in PURPOSES}
+"""The builders' default certificates, keyed by purpose.
+
+They are valid PEM if the library ``cryptography`` is installed.
+"""
 
 
 def bootstrap_config(

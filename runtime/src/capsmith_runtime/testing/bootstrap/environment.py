@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 from datetime import datetime
 
+from capsmith_runtime.bootstrap.api import CertificatePurpose
 from capsmith_runtime.bootstrap.controller import BootstrapConfigKind
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.bootstrap.certificates import PURPOSES, certificate_of
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
 NAMESPACE = "default"
 GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = f"{GROUP}/cluster-name"
-CERTIFICATES = ("ca", "etcd", "proxy", "sa")
 
 
 class BootstrapEnvironment(TestEnvironment):
@@ -37,7 +38,7 @@ class BootstrapEnvironment(TestEnvironment):
         network = {"pods": {"cidrBlocks": ["10.0.0.0/16"]}}
         spec = {"controlPlaneEndpoint": endpoint, "clusterNetwork": network}
         self.api.add(self._core_object("Cluster", name, spec))
-        for purpose in CERTIFICATES:
+        for purpose in PURPOSES:
             self._add_certificate(name, purpose)
         if ready:
             self.infrastructure_is_ready(key)
@@ -159,8 +160,11 @@ class BootstrapEnvironment(TestEnvironment):
         await self.quiet()
         return cluster, key
 
-    def _add_certificate(self, cluster: str, purpose: str) -> None:
-        pair = {"tls.crt": f"certificate of {purpose}", "tls.key": private_key(purpose)}
+    def _add_certificate(self, cluster: str, purpose: CertificatePurpose) -> None:
+        pair = {
+            "tls.crt": certificate_of(purpose).certificate,
+            "tls.key": certificate_of(purpose).private_key or "",
+        }
         metadata = {
             "namespace": NAMESPACE,
             "name": f"{cluster}-{purpose}",
@@ -176,11 +180,6 @@ class BootstrapEnvironment(TestEnvironment):
             "metadata": {"namespace": NAMESPACE, "name": name},
             "spec": spec,
         }
-
-
-def private_key(purpose: str) -> str:
-    """Return the fake private key for ``purpose``, which is the same for every cluster."""
-    return f"private key of {purpose}"
 
 
 def reference_to(owner: JSON) -> JSON:

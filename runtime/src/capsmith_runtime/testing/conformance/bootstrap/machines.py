@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 
+from capsmith_runtime.testing.bootstrap.certificates import PURPOSES, has_key
 from capsmith_runtime.testing.bootstrap.environment import (
     CLUSTER_NAME,
     GROUP,
     BootstrapEnvironment,
-    private_key,
     reference_to,
 )
 from capsmith_runtime.testing.conformance.base import scenario
@@ -208,8 +208,7 @@ class TestBootstrapData(BootstrapConformance):
         keys = [env.add_machine(cluster, "m1"), env.add_pool(cluster)]
         for key in keys:
             await env.has_data(key)
-            for purpose in ("ca", "etcd", "proxy", "sa"):
-                assert private_key(purpose).encode() not in env.data(key)
+            assert [each for each in PURPOSES if has_key(env.data(key), each)] == []
 
     @scenario
     async def test_only_objects_with_the_label_are_reconciled(
