@@ -66,7 +66,8 @@ def list_metadata(bundle: Bundle) -> tuple[Manifest, ...]:
     A file in a source tree does not if another one, in a folder above it, lists the release, or if
     it is of another program.
     """
-    released = {_folder(each) for each in bundle.files(Artefact.COMPONENTS)}
+    files = {each.file: each for each in bundle.files(Artefact.COMPONENTS)}
+    released = {_folder(each) for each in files.values()}
     found = [
         each
         for each in bundle.files(Artefact.METADATA)

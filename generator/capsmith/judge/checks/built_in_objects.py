@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -64,13 +65,13 @@ class RequiredAlternatives:
     """How many of the fields an object may have; 0 if it may have all."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KindSchema:
     """Schema of the kinds that declare the same fields, for the check ``components-fit``."""
 
     group: str
     kinds: tuple[str, ...]
-    schema: Mapping[str, Any] = field(hash=False)
+    schema: Mapping[str, Any]
     """OpenAPI schema of what is checked; fields that it does not declare are accepted."""
     one_of: tuple[RequiredAlternatives, ...] = ()
     """Fields of which at least one is needed, which cert-manager's webhook checks, too."""
@@ -113,6 +114,11 @@ def _report(manifest: Manifest, mismatches: Iterable[Mismatch]) -> Iterator[Viol
         if where is None or not may_vary(manifest, where, mismatch.is_deep):
             place = ".".join(map(str, mismatch.path))
             yield Violation(manifest, f"{manifest}: {place} {mismatch.message}", path=mismatch.path)
+
+
+@cache
+def _open_schema(kind: KindSchema) -> Any:
+    return _open(kind.schema)
 
 
 def _open(schema: Any) -> Any:
@@ -159,7 +165,7 @@ def _of_schema(
     kind = known.get((manifest.api_group, manifest.kind))
     if kind is None:
         return
-    yield from find_value_mismatches(_open(kind.schema), manifest.document, (), is_complete)
+    yield from find_value_mismatches(_open_schema(kind), manifest.document, (), is_complete)
     for each in kind.one_of if is_complete else ():
         yield from _lacking(manifest, each)
     if is_complete:

@@ -5,16 +5,14 @@ Schemas are untrusted input: a limit with a wrong type is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from capsmith.cel_text import is_transition
 from capsmith.judge.checks.apiextensions.defaults import list_broken
-from capsmith.judge.checks.validations import RULES
+from capsmith.judge.checks.schema_limits import limits_of
 from capsmith.manifests.crds import OPEN
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
-from capsmith.provider_yaml.patterns import explain_refusal
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
@@ -108,11 +106,7 @@ def find_value_mismatches(
 
 def _broken_rules(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Mismatch]:
     """Yield the CEL rules that a value of an object violates when the object is created."""
-    rules = [
-        rule
-        for rule in list_of(schema, RULES)
-        if isinstance(rule, Mapping) and not is_transition(text_of(rule, "rule"))
-    ]
+    rules = limits_of(schema).rules
     if not rules or has_unknown(value):
         return
     for rule in list_broken(rules, fill_defaults(schema, value), schema):
@@ -178,15 +172,6 @@ def _name(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-_SIZES = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
-_RANGES = ("minimum", "maximum", "multipleOf")
-_FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
-_RANGED = (("integer", "int32"), ("number", "float"))
-"""Types and formats whose range API servers check since Kubernetes v1.36."""
-_LIST_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
-_ALTERNATIVES = ("allOf", "anyOf", "oneOf")
-
-
 def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
     """Yield each limit that a value violates, as a tuple (path, reason, is_deep).
 
@@ -194,14 +179,20 @@ def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tupl
     value is final, so missing fields count.  ``value`` must have the schema's type.  Violations
     inside nested values are not included.
     """
+    limits = limits_of(schema)
+    # Nearly all parts of an object have none, and to fill in defaults copies whatever is below.
+    if not limits.has_any:
+        return
     value = fill_defaults(schema, value)
-    for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):
-        yield path, why, False
-    for path, why in find_value_errors(value, {**_list_type(schema), OPEN: True}):
-        yield path, why, True
+    if limits.own:
+        for path, why in find_value_errors(value, limits.own):
+            yield path, why, False
+    if limits.list_type:
+        for path, why in find_value_errors(value, limits.list_type):
+            yield path, why, True
     # Whether alternatives match may depend on every part of the value.
-    if complete and not has_unknown(value) and not _has_unknown_pattern(_junctors(schema)):
-        for path, why in find_value_errors(value, {**_junctors(schema), OPEN: True}):
+    if limits.alternatives and complete and not has_unknown(value):
+        for path, why in find_value_errors(value, limits.alternatives):
             yield path, why, True
 
 
@@ -230,78 +221,3 @@ def has_unknown(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(has_unknown, value))
     return value is None or (isinstance(value, str) and has_variable(value))
-
-
-def _plain(schema: Any) -> dict[str, Any]:
-    """Return a schema's well-formed limits for the value itself, without nested values."""
-    data = mapping_of(schema)
-    limits: dict[str, Any] = {
-        **{key: data[key] for key in _SIZES if _is_number(data.get(key), int)},
-        **{key: data[key] for key in _RANGES if _is_number(data.get(key), int, float)},
-        **{key: True for key in _FLAGS if data.get(key) is True},
-    }
-    kind, form = data.get("type"), data.get("format")
-    if isinstance(form, str) and (kind in (None, "string") or (kind, form) in _RANGED):
-        limits |= {"type": kind or "string", "format": form}
-    elif kind == "integer":
-        limits["type"] = kind
-    pattern = data.get("pattern")
-    if isinstance(pattern, str) and not explain_refusal(pattern):
-        limits["pattern"] = pattern
-    return limits
-
-
-def _list_type(schema: Any) -> dict[str, Any]:
-    kind, keys = mapping_of(schema).get(_LIST_TYPE), texts_of(schema, _KEYS)
-    if kind == "set":
-        return {_LIST_TYPE: kind}
-    return {_LIST_TYPE: kind, _KEYS: list(keys)} if kind == "map" and keys else {}
-
-
-def _junctors(schema: Any) -> dict[str, Any]:
-    """Return the alternatives (such as ``anyOf``) of a schema, reduced to their validations."""
-    data = mapping_of(schema)
-    found: dict[str, Any] = {
-        key: [_nested(each) for each in list_of(data, key)]
-        for key in _ALTERNATIVES
-        if list_of(data, key)
-    }
-    if isinstance(data.get("not"), Mapping):
-        found["not"] = _nested(data["not"])
-    return found
-
-
-def _nested(schema: Any) -> dict[str, Any]:
-    """Return the validations of an alternative; an alternative does not declare fields or types."""
-    data = mapping_of(schema)
-    found: dict[str, Any] = {**_plain(data), **_junctors(data)}
-    if isinstance(data.get("pattern"), str):
-        found["pattern"] = data["pattern"]
-    if list_of(data, "enum"):
-        found["enum"] = list_of(data, "enum")
-    if texts_of(data, "required"):
-        found["required"] = list(texts_of(data, "required"))
-    below: Mapping[str, Callable[[Any], Any]] = {
-        "items": _nested,
-        "properties": lambda parts: {str(name): _nested(each) for name, each in parts.items()},
-    }
-    for key, convert in below.items():
-        if isinstance(data.get(key), Mapping):
-            found[key] = convert(data[key])
-    return found
-
-
-def _has_unknown_pattern(alternative: Any) -> bool:
-    """Return whether an alternative has an unsupported pattern and could match too many values."""
-    if isinstance(alternative, list):
-        return any(map(_has_unknown_pattern, alternative))
-    if not isinstance(alternative, dict):
-        return False
-    pattern = alternative.get("pattern")
-    return (isinstance(pattern, str) and bool(explain_refusal(pattern))) or any(
-        _has_unknown_pattern(each) for each in alternative.values()
-    )
-
-
-def _is_number(value: Any, *types: type) -> bool:
-    return isinstance(value, types) and not isinstance(value, bool)

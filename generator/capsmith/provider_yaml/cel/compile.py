@@ -172,7 +172,7 @@ class Compiler:
         if self._declarations.has_parsed_texts or "__" in expression:
             return False
         try:
-            result = _untyped().compile(expression).eval(data={"self": value, "oldSelf": value})
+            result = _compile(expression).eval(data={"self": value, "oldSelf": value})
             # A transition rule is evaluated with the same value on both sides, as on an update
             # without changes.  The API server does not wrap it where the rule expects an optional,
             # so that the methods of optionals fail.
