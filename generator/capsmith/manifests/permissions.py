@@ -85,6 +85,9 @@ class Grant:
         # RBAC has two wildcards for subresources; `machines` alone does not cover
         # `machines/status`.
         names = {resource, "*", f"{whole}/*", f"*/{sub}"} if sub else {resource, "*"}
+        # The API server does not know the name of an object yet when it authorizes its creation.
+        if verb == "create" and self.names and not sub:
+            return False
         return (
             bool({group, "*"} & set(self.groups))
             and bool(names & set(self.resources))

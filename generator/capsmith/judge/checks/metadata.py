@@ -20,8 +20,19 @@ _RELEASE = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+].*)?")
 def check_metadata_there(context: Context) -> Iterator[Violation]:
     """CC-01: A release has a metadata.yaml."""
     components = context.bundle.files(Artefact.COMPONENTS)
-    if components and not context.bundle.files(Artefact.METADATA):
+    found = context.bundle.files(Artefact.METADATA)
+    if components and not found:
         yield Violation(components[0], "no metadata.yaml beside the components")
+    folders = {PurePosixPath(each.file).parent for each in components}
+    beside = [each for each in found if PurePosixPath(each.file).parent in folders]
+    # In a source tree, the file that becomes metadata.yaml may have any name elsewhere.
+    if beside and len(beside) == len(found) and all(map(_is_misnamed, beside)):
+        name = beside[0].base_name
+        yield Violation(beside[0], f"the file is named {name}; clusterctl reads metadata.yaml")
+
+
+def _is_misnamed(metadata: Manifest) -> bool:
+    return metadata.base_name != "metadata.yaml"
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,3 +142,10 @@ def test_an_inventory_of_components_is_no_components_file() -> None:
     assert found({**files, "components.yaml": inventory}) == []
     assert "CC-20" in ids(found({"components.yaml": NAMESPACE}))
     assert "CC-81" in ids(found({"infrastructure-components.yaml": "metadata: {name: a}\n"}))
+
+
+def test_metadata_of_another_name_are_not_read() -> None:
+    files = {"infrastructure-components.yaml": NAMESPACE, "metadata.yml": METADATA % 1}
+    assert "CC-01" in ids(found(files))
+    moved = {"out/infrastructure-components.yaml": NAMESPACE, "config/release.yaml": METADATA % 1}
+    assert "CC-01" not in ids(found(moved))
