@@ -82,7 +82,8 @@ class ExecPlugin:
 
     def _credentials(self) -> Mapping[str, Any]:
         with self._lock:
-            if self._status is None or self._now() >= self._expires - _MARGIN:
+            # Not a subtraction: the zero time of Go is the first that Python has.
+            if self._status is None or self._now() + _MARGIN >= self._expires:
                 status = self._run()
                 self._expires = _expiry(status)
                 self._status = status
@@ -136,9 +137,17 @@ def _status(text: str, version: str, command: str) -> Mapping[str, Any]:
         raise PluginError(f"{command} did not print an ExecCredential of {version}")
     status = mapping_of(answer, "status")
     has_certificate = text_of(status, "clientCertificateData") and text_of(status, "clientKeyData")
-    if not text_of(status, "token") and not has_certificate:
+    token = text_of(status, "token")
+    if not token and not has_certificate:
         raise PluginError(f"{command} printed neither a token nor a certificate with its key")
+    if not is_token(token):
+        raise PluginError(f"{command} printed a token with characters that no header can have")
     return status
+
+
+def is_token(text: str) -> bool:
+    """Return whether a text can be in the header of a request."""
+    return text.isascii() and text.isprintable()
 
 
 def _expiry(status: Mapping[str, Any]) -> datetime:

@@ -8,7 +8,6 @@ ignored.
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import ssl
 import tempfile
@@ -17,9 +16,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from capsmith.clusters.processes.exec_plugin import VERSIONS, ExecPlugin, PluginError
+from capsmith.clusters.processes.exec_plugin import VERSIONS, ExecPlugin, PluginError, is_token
 from capsmith.clusters.processes.kube import Credentials, KubeClient
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.parse import list_of, mapping_of, read_substituted, text_of
@@ -93,10 +92,23 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
             if parts[key].data.get(name):
                 raise _wrong(files[0], f"`{name}` of a {key} is not supported", _USE_TOKEN)
     server = text_of(parts["cluster"].data, "server")
-    if urlsplit(server).scheme != "https":
+    if not _is_https(server):
         raise _wrong(files[0], f"server {server!r} is not an https URL")
     folders = {key: entry.folder for key, entry in parts.items()}
     return ClusterAccess(server, parts["cluster"].data, parts["user"].data, folders)
+
+
+def _is_https(server: str) -> bool:
+    try:
+        address = urlsplit(server)
+        # Both raise ValueError: for a number that is no port, and for a name that no host has.
+        return address.scheme == "https" and address.port != 0 and bool(_encode_host(address))
+    except ValueError:
+        return False
+
+
+def _encode_host(address: SplitResult) -> bytes:
+    return (address.hostname or "").encode("idna")
 
 
 @contextmanager
@@ -127,6 +139,9 @@ def _client(access: ClusterAccess, folder: Path) -> KubeClient:
     authority = files.path("cluster", "certificate-authority") or _trusted()
     cert, key = files.path("user", "client-certificate"), files.path("user", "client-key")
     token = text_of(access.user, "token") or files.text("user", "tokenFile")
+    if not is_token(token):
+        message = "the token has characters that no header can have"
+        raise UnreadableInput("kubeconfig", message, hint=_HINT)
     # As in client-go, a token in the kubeconfig takes precedence over the command.
     plugin = None if token else _plugin(access)
     try:
@@ -139,7 +154,7 @@ def _client(access: ClusterAccess, folder: Path) -> KubeClient:
         return KubeClient(access.server, Credentials(authority, cert, key, token or None, plugin))
     except PluginError as error:
         raise UnreadableInput("kubeconfig", f"exec of the user: {error}", hint=_HINT) from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         message = f"certificate or key cannot be used: {error}"
         raise UnreadableInput("kubeconfig", message, hint=_HINT) from error
 
@@ -217,7 +232,7 @@ def _trusted() -> Path:
 def _decoded(data: str, key: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise UnreadableInput("kubeconfig", f"{key} is not valid base64", hint=_HINT) from error
 
 
@@ -248,6 +263,8 @@ def _text(path: Path) -> str:
         raise _wrong(path, f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise _wrong(path, "the file is not UTF-8 text") from error
+    except ValueError as error:
+        raise _wrong(path, f"cannot be read: {error}") from error
 
 
 def _wrong(path: Path, message: str, hint: str = _HINT) -> UnreadableInput:

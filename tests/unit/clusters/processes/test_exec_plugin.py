@@ -160,6 +160,23 @@ def test_the_command_runs_again_before_the_token_expires(site: Site) -> None:
     assert plugin.token() == "token-2"
 
 
+@pytest.mark.parametrize(
+    ("expiry", "token"),
+    [
+        ("0001-01-01T00:00:00Z", "token-2"),
+        ("0001-01-01T00:00:00+14:00", "token-2"),
+        ("9999-12-31T23:59:59-14:00", "token-1"),
+    ],
+)
+def test_the_command_may_print_the_first_or_the_last_time(
+    site: Site, expiry: str, token: str
+) -> None:
+    status = {"token": "token-NUMBER", "expirationTimestamp": expiry}
+    plugin = ExecPlugin(site.config(status), {}, site.folder, lambda: NOW)
+    plugin.token()
+    assert plugin.token() == token
+
+
 def test_certificates_of_the_command_are_used(site: Site, tmp_path: Path) -> None:
     issued = AUTHORITY.issue_cert("client")
     pem = issued.cert_chain_pems[0].bytes().decode(), issued.private_key_pem.bytes().decode()
@@ -218,6 +235,9 @@ def test_commands_that_fail_are_explained(site: Site, config: dict[str, Any], me
         ({}, "neither a token nor a certificate"),
         ({"clientCertificateData": "a"}, "neither a token nor a certificate"),
         ({"token": "a", "expirationTimestamp": "soon"}, "'soon' is not a time"),
+        ({"token": "a\r\nX-Other: b"}, "characters that no header can have"),
+        ({"token": "\u20ac"}, "characters that no header can have"),
+        ({"clientCertificateData": "\ud800", "clientKeyData": "\ud800"}, "cannot be used"),
     ],
 )
 def test_answers_without_credentials_are_refused(

@@ -101,6 +101,25 @@ def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cluster", "user", "words"),
+    [
+        ({}, {"token": "a\nX-Other: b"}, "characters that no header can have"),
+        ({}, {"token": "\u20ac"}, "characters that no header can have"),
+        ({}, {"tokenFile": "a\0b"}, "cannot be read"),
+        ({}, {"client-certificate": "a\0", "client-key": "b\0"}, "cannot be used"),
+        ({"certificate-authority-data": "\u20ac"}, {}, "not valid base64"),
+        ({"certificate-authority-data": "", "certificate-authority": "a\0"}, {}, "cannot be used"),
+    ],
+)
+def test_values_that_cannot_be_used_are_refused(
+    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], words: str
+) -> None:
+    access = read_access((write(tmp_path / "config", config(cluster, user)),))
+    with pytest.raises(UnreadableInput, match=words), connect(access):
+        pass
+
+
+@pytest.mark.parametrize(
     ("cluster", "user", "word"),
     [
         ({}, {"auth-provider": {"name": "gcp"}}, "`auth-provider`"),
@@ -110,6 +129,12 @@ def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
         ({"proxy-url": "http://proxy"}, {}, "`proxy-url`"),
         ({"server": "http://127.0.0.1"}, {}, "not an https URL"),
         ({"server": ""}, {}, "not an https URL"),
+        ({"server": "https://"}, {}, "not an https URL"),
+        ({"server": "https://127.0.0.1:99999"}, {}, "not an https URL"),
+        ({"server": "https://127.0.0.1:port"}, {}, "not an https URL"),
+        ({"server": "https://[::1"}, {}, "not an https URL"),
+        ({"server": "https://one..example"}, {}, "not an https URL"),
+        ({"server": f"https://{'a' * 300}.example"}, {}, "not an https URL"),
     ],
 )
 def test_what_is_not_supported_is_refused(
