@@ -416,8 +416,10 @@ def build_api_root(api_version: str) -> str:
 
 def _read(response: http.client.HTTPResponse, method: str, target: str) -> str:
     """Return the body.  A log may contain bytes that are no UTF-8."""
-    content = response.read(_MAX_BYTES + 1)
-    if len(content) > _MAX_BYTES:
+    # Only without a limit, a body that is shorter than announced is an error.
+    limit = _MAX_BYTES + 1 if response.length is None else None
+    content = b"" if (response.length or 0) > _MAX_BYTES else response.read(limit)
+    if len(content) > _MAX_BYTES or response.length:
         raise ApiError(method, target, response.status, "the response is too large")
     return content.decode(errors="replace")
 

@@ -10,7 +10,6 @@ import base64
 import os
 import re
 import shutil
-import subprocess
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from capsmith.clusters.processes.connection import Connection
 from capsmith.clusters.processes.errors import ProcessError, UnsupportedDeployment
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
-from capsmith.clusters.processes.process import Process, free_port, probe_http
+from capsmith.clusters.processes.process import Process, free_port, probe_http, read_output
 
 _CONTAINER = "manager"
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -152,6 +151,7 @@ def _named_ports(container: JSON) -> Iterator[tuple[str, int]]:
 
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
 _HELP_SECONDS = 120.0
+_HELP_BYTES = 1024 * 1024
 _HEALTH = ("health-addr", "health-probe-bind-address", "health-probe-addr")
 _OTHER_ADDRESSES = ("diagnostics-address", "metrics-bind-address", "metrics-addr")
 _CERTIFICATES = ("webhook-cert-dir", "webhook-cert-path")
@@ -281,18 +281,8 @@ class ProviderManager:
     def _known_flags(self) -> set[str]:
         """Return the flags that the manager's help lists."""
         command = [*self._argv, "--help"]
-        try:
-            done = subprocess.run(
-                command,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=_HELP_SECONDS,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            raise ProcessError(f"{' '.join(command)}: {error}") from error
-        return set(_FLAG.findall(done.stdout.decode(errors="replace")))
+        output = read_output(command, self._environment, timeout=_HELP_SECONDS, limit=_HELP_BYTES)
+        return set(_FLAG.findall(output.decode(errors="replace")))
 
     def _local_flags(self, known: set[str]) -> dict[str, str]:
         flags = dict.fromkeys(_HEALTH, f"127.0.0.1:{self._health_port}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import os
 import random
+import select
 import signal
 import socket
 import ssl
@@ -18,9 +19,10 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any, cast
 
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.wait import PATIENCE, eventually
@@ -51,6 +53,8 @@ _PORTS = range(20_000, 32_000)
 # Held until this process ends. Reserved with UDP, so that components can still listen with TCP.
 _RESERVED: list[socket.socket] = []
 _LOG_TAIL_LINES = 40
+_LOG_TAIL_BYTES = 256 * 1024
+_CHUNK = 64 * 1024
 _ANSWER_SECONDS = 5.0
 _NO_ANSWER = (OSError, http.client.HTTPException)
 _TERM_SECONDS = 30.0
@@ -213,7 +217,11 @@ class Process:
         """Return the last lines of the process's log file, or ``(no log)`` if there is no file."""
         if not self.log.exists():
             return "(no log)"
-        lines = self.log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]
+        # A manager can write gigabytes before it fails.
+        with self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - _LOG_TAIL_BYTES))
+            text = file.read(_LOG_TAIL_BYTES).decode(errors="replace")
+        lines = text.splitlines()[-_LOG_TAIL_LINES:]
         return "\n".join([f"--- end of {self.log.name} ---", *lines])
 
     def _signal(self, number: signal.Signals) -> None:
@@ -258,6 +266,54 @@ def free_port() -> int:
     raise RuntimeError(f"no port is free among {_PORTS}")
 
 
+def read_output(
+    command: Sequence[str], env: Mapping[str, str], *, timeout: float, limit: int
+) -> bytes:
+    """Run a command, and return at most ``limit`` bytes of its output and errors.
+
+    At the end, all processes of its group are killed.  Raises ProcessError if it cannot run, or has
+    neither ended nor written that much after ``timeout`` seconds.
+    """
+    output, end = b"", time.monotonic() + timeout
+    try:
+        child = subprocess.Popen(
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ProcessError(f"{' '.join(command)}: {error}") from error
+    with child, cast(IO[bytes], child.stdout) as stream:
+        try:
+            while len(output) < limit:
+                left = max(0.0, end - time.monotonic())
+                if not select.select([stream], [], [], left)[0]:
+                    message = f"{' '.join(command)}: has not ended after {timeout:g} seconds"
+                    raise ProcessError(message)
+                chunk = os.read(stream.fileno(), _CHUNK)
+                if not chunk:
+                    break
+                output += chunk
+        finally:
+            # Before the wait, which would let the system use the id for another group.
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+    return output[:limit]
+
+
+def open_local(
+    url: str | urllib.request.Request, timeout: float, context: ssl.SSLContext | None = None
+) -> Any:
+    """Open a URL of a server on this computer, whatever proxy the environment names."""
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if context is not None:
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    return urllib.request.build_opener(*handlers).open(url, timeout=timeout)
+
+
 def probe_http(url: str, context: ssl.SSLContext | None = None) -> Callable[[], bool]:
     """Return a probe that is true if a health endpoint responds with status 200.
 
@@ -266,7 +322,7 @@ def probe_http(url: str, context: ssl.SSLContext | None = None) -> Callable[[], 
 
     def probe() -> bool:
         try:
-            with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS, context=context) as response:
+            with open_local(url, _ANSWER_SECONDS, context) as response:
                 return bool(response.status == 200)
         except _NO_ANSWER:
             return False
@@ -277,7 +333,7 @@ def probe_http(url: str, context: ssl.SSLContext | None = None) -> Callable[[], 
 def fetch_text(url: str) -> bytes:
     """Return the body of a response, or an empty string if the endpoint does not respond."""
     try:
-        with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
+        with open_local(url, _ANSWER_SECONDS) as response:
             return bytes(response.read())
     except _NO_ANSWER:
         return b""

@@ -14,7 +14,13 @@ from capsmith.clusters.processes.audit import audit_flags
 from capsmith.clusters.processes.kube import JSON, ApiError, Credentials, KubeClient
 from capsmith.clusters.processes.kubeconfig import render_admin_kubeconfig
 from capsmith.clusters.processes.pki import EtcdTLS, Pki
-from capsmith.clusters.processes.process import Process, free_port, go_environment, probe_http
+from capsmith.clusters.processes.process import (
+    Process,
+    free_port,
+    go_environment,
+    open_local,
+    probe_http,
+)
 from capsmith.clusters.processes.tools import Toolbox
 
 ETCD_TLS = "etcd-tls"
@@ -83,8 +89,7 @@ class Etcd:
         Keys and values are in base64.  Raises OSError if etcd refuses the call.
         """
         request = urllib.request.Request(f"{self.url}/v3/{method}", json.dumps(body).encode())
-        context = self.tls.client_context()
-        with urllib.request.urlopen(request, timeout=60, context=context) as response:
+        with open_local(request, 60, self.tls.client_context()) as response:
             found: JSON = json.load(response)
             return found
 
