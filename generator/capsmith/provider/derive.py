@@ -433,14 +433,19 @@ def _flavors(spec: ProviderSpec) -> tuple[str, ...]:
     """Return the topology flavor, and one flavor for each machine pool kind."""
     pools = _kinds_that_implement("InfraMachinePool", spec)
     further = (f"{POOL_FLAVOR}-{kind.lower()}" for kind in pools[1:])
-    topology = (TOPOLOGY_FLAVOR,) if supports_classes(spec) else ()
+    topology = (TOPOLOGY_FLAVOR,) if _releases_classes(spec) else ()
     return (*topology, *(POOL_FLAVOR for _ in pools[:1]), *further)
 
 
 def _cluster_classes(spec: ProviderSpec) -> tuple[str, ...]:
     if spec.cluster_classes is not None:
         return spec.cluster_classes
-    return (spec.name,) if supports_classes(spec) else ()
+    return (spec.name,) if _releases_classes(spec) else ()
+
+
+def _releases_classes(spec: ProviderSpec) -> bool:
+    # clusterctl requests templates of infrastructure providers only.
+    return bool(spec.infrastructure) and supports_classes(spec)
 
 
 def _kinds_that_implement(role: str, spec: ProviderSpec) -> list[str]:

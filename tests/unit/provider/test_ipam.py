@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith.output.crd import build_crd
+from capsmith.output.explain import explain_resolution
 from capsmith.output.topology import sample_spec
 from capsmith.provider.model import Component, Provider
 from capsmith.provider_yaml.parse import parse
@@ -86,6 +87,15 @@ def test_pools_of_another_system_may_have_a_prefix_and_a_gateway_of_their_own() 
     found = resolve(parsed.spec, parsed.document, CONTRACTS)
 
     assert [str(each) for each in found.findings] == []
+
+
+def test_a_provider_of_addresses_only_releases_no_templates() -> None:
+    text = TEXT.replace("infrastructure:", "x-removed:")
+    lines = [line for line in text.splitlines() if "AcmeCluster" not in line]
+    lines = [line for line in lines if "AcmeMachine" not in line and "x-removed" not in line]
+    found = explain_resolution(provider("\n".join(lines)))
+
+    assert (found["flavors"], found["clusterClasses"]) == ([], [])
 
 
 def test_addresses_of_a_pool_are_ranges() -> None:
