@@ -47,6 +47,7 @@ def build_objects() -> dict[str, JSON]:
         "matchConditions": [condition],
         "variables": [
             {"name": "size", "expression": "object.spec.size"},
+            {"name": "isNamed", "expression": "has(object.metadata.name)"},
             {"name": "isLarge", "expression": "variables.size > int(params.data.largest)"},
         ],
         "validations": [
@@ -54,6 +55,7 @@ def build_objects() -> dict[str, JSON]:
                 "expression": "!variables.isLarge",
                 "messageExpression": "'not ' + string(variables.size)",
             },
+            {"expression": "variables.isNamed"},
             {"expression": "object.spec.kind != 'a'", "message": "no", "reason": "Invalid"},
         ],
     }
@@ -116,6 +118,7 @@ MISTAKES = (
         "ValidatingAdmissionPolicy",
         (f"{_VALIDATION}.expression", "variables.large"),
         (f"{_VALIDATION}.expression", "1 + 1"),
+        (f"{_VALIDATION}.expression", "object.spec.isLarge"),
         (f"{_VALIDATION}.messageExpression", "1 + 1"),
         (f"{_VALIDATION}.messageExpression", "object."),
         (f"{_VALIDATION}.message", "a\nb"),

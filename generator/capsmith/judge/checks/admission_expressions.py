@@ -13,8 +13,11 @@ from capsmith.yamldoc.quote import quote
 
 POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
 _BOOL, _TEXT = "bool", "string"
-_CHAIN = re.compile(r"\s*\w+(\.\w+|\[[^]]*\])*\s*")
-"""Expressions that only read a field of an object, and so have any type."""
+_CHAIN = re.compile(r"\s*(?:object|oldObject|params)(\.\w+|\[[^]]*\])*\s*")
+"""Expressions that only read a field of an object, and so have any type.
+
+Variables of policies have the types of their expressions.
+"""
 
 
 class _Expression(NamedTuple):
