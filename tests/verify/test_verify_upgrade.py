@@ -191,7 +191,9 @@ COMPATIBLE: dict[str, Callable[[Release], object]] = {
     "hook-ignored": lambda r: (
         r["hook"]["webhooks"][0].update(failurePolicy="Ignore"),
         r["service"]["metadata"].update(name="acme-other"),
-        _convert_by(r, {"service": {"namespace": "acme-system", "name": "acme-other"}}),
+        r["crd"]["spec"]["conversion"]["webhook"].update(
+            clientConfig={"service": {"namespace": "acme-system", "name": "acme-other"}}
+        ),
     ),
     "another-namespace": lambda r: (
         r["namespace"]["metadata"].update(name="other-system"),
