@@ -34,6 +34,8 @@ _REQUEST_SECONDS = 60.0
 _MAX_BYTES = 256 * 1024 * 1024
 """Maximum size of a response, or of a watch event, that is read."""
 _PLAIN = "text/plain"
+_MAX_MESSAGE = 10_000
+"""Maximum characters of a server's message that are kept."""
 _SHOWN = 200
 """Maximum characters of a response that is no answer of an API server, for its message."""
 
@@ -42,9 +44,10 @@ class ApiError(Exception):
     """Raised for a response whose status is 300 or higher, or that cannot be read."""
 
     def __init__(self, method: str, path: str, status: int, body: str) -> None:
-        super().__init__(f"{method} {path}: {status}: {extract_message(body)}")
+        # A webhook can return a message of megabytes.
+        self.message = extract_message(body)[:_MAX_MESSAGE]
+        super().__init__(f"{method} {path}: {status}: {self.message}")
         self.status = status
-        self.message = extract_message(body)
 
 
 class _Response(NamedTuple):

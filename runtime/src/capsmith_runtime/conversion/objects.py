@@ -144,15 +144,16 @@ def is_equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def agrees_with(value: Any, *others: Any) -> bool:
-    """Return whether each field of ``value`` is as in one of ``others``, whose fields it has all.
+def has_values_of(value: Any, *others: Any) -> bool:
+    """Return whether each value in ``value`` is the one at the same path in one of ``others``.
 
-    Values that are empty, false or null are as good as none.
+    A value that is missing must be missing in one of them.  Values that are empty, false or null
+    count as missing.
     """
-    return _agrees([_drop_unset(each) for each in (value, *others)])
+    return _has_values([_drop_unset(each) for each in (value, *others)])
 
 
-def _agrees(values: Sequence[Any]) -> bool:
+def _has_values(values: Sequence[Any]) -> bool:
     value, *others = values
     if any(is_equal(value, each) for each in others):
         return True
@@ -163,7 +164,7 @@ def _agrees(values: Sequence[Any]) -> bool:
     if not all(isinstance(each, dict) for each in values):
         return False
     keys = {key for each in values for key in each}
-    return all(_agrees([each.get(key, MISSING) for each in values]) for key in keys)
+    return all(_has_values([each.get(key, MISSING) for each in values]) for key in keys)
 
 
 def _drop_unset(value: Any) -> Any:
@@ -366,7 +367,7 @@ class _ObjectConversion:
         # What the target cannot express comes back different from the source, and what an author's
         # functions return may change with each conversion.
         meanings = source, self._revert(target)
-        if agrees_with(reverted, *meanings):
+        if has_values_of(reverted, *meanings):
             return restored
         # A converted value may depend on several fields, as a count of unavailable replicas does on
         # two: it may be as expected although one of them was changed.
@@ -381,7 +382,7 @@ class _ObjectConversion:
         # An annotation may have any number of fields, and each of them costs a conversion.
         for part, name, value in changed if len(changed) <= MAX_RESTORED_FIELDS else ():
             candidate = {**result, part: {**result.get(part, {}), name: value}}
-            if agrees_with(self._revert(candidate), *meanings):
+            if has_values_of(self._revert(candidate), *meanings):
                 result = candidate
         return result
 

@@ -110,3 +110,11 @@ def test_a_response_without_end_is_an_error(
         answer(monkeypatch, b"{}" + b" " * 2000, status)
         with pytest.raises(ApiError, match="too large"):
             client.request("GET", "/version")
+
+
+def test_a_long_message_is_cut(client: _Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, b'{"message": "%s"}' % (b"no\\n" * 500_000), 422)
+    with pytest.raises(ApiError) as caught:
+        client.request("GET", "/version")
+    assert caught.value.message.startswith("no\n")
+    assert len(str(caught.value)) < 11_000
