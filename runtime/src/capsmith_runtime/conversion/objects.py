@@ -35,8 +35,6 @@ MAX_ANNOTATION_BYTES: Final = 256 * 1024
 
 The API server refuses a response in which a conversion has exceeded it.
 """
-MAX_RESTORED_FIELDS: Final = 100
-"""Maximum number of fields that are restored one by one."""
 PARTS: Final[tuple[str, ...]] = ("spec", "status")
 _OTHERS: Final = "others"
 
@@ -379,8 +377,8 @@ class _ObjectConversion:
             if not is_equal(value, target.get(part, {}).get(name, MISSING))
         ]
         result = target
-        # An annotation may have any number of fields, and each of them costs a conversion.
-        for part, name, value in changed if len(changed) <= MAX_RESTORED_FIELDS else ():
+        # Fields that no schema declares are never restored, so an annotation cannot have many.
+        for part, name, value in changed:
             candidate = {**result, part: {**result.get(part, {}), name: value}}
             if has_values_of(self._revert(candidate), *meanings):
                 result = candidate
