@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from capsmith.judge.checks.apiextensions.defaults import list_broken
-from capsmith.judge.checks.schema_limits import limits_of
+from capsmith.judge.checks.schema_limits import read_limits
 from capsmith.manifests.crds import OPEN
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
 from capsmith.provider_yaml.values import find_value_errors
@@ -106,7 +106,7 @@ def find_value_mismatches(
 
 def _broken_rules(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Mismatch]:
     """Yield the CEL rules that a value of an object violates when the object is created."""
-    rules = limits_of(schema).rules
+    rules = read_limits(schema).rules
     if not rules or has_unknown(value):
         return
     for rule in list_broken(rules, fill_defaults(schema, value), schema):
@@ -179,7 +179,7 @@ def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tupl
     value is final, so missing fields count.  ``value`` must have the schema's type.  Violations
     inside nested values are not included.
     """
-    limits = limits_of(schema)
+    limits = read_limits(schema)
     # Nearly all parts of an object have none, and to fill in defaults copies whatever is below.
     if not limits.has_any:
         return

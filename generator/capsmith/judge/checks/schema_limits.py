@@ -56,14 +56,14 @@ class _ById:
         return isinstance(other, _ById) and other.schema is self.schema
 
 
-def limits_of(schema: Any) -> SchemaLimits:
+def read_limits(schema: Any) -> SchemaLimits:
     """Return the limits of a schema, which must not be changed afterwards."""
-    return _limits_of(_ById(schema))
+    return _read_limits(_ById(schema))
 
 
 # A run judges hundreds of objects by the same schemas of core's kinds.
 @lru_cache(maxsize=4096)
-def _limits_of(key: _ById) -> SchemaLimits:
+def _read_limits(key: _ById) -> SchemaLimits:
     alternatives = _junctors(key.schema)
     if _has_unknown_pattern(alternatives):
         alternatives = {}
