@@ -30,7 +30,8 @@ _SELECTORS = (
         for selector in ("namespaceSelector", "objectSelector")
     ),
 )
-_WITH_VALUES, _WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
+WITH_VALUES, WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
+"""Operators of label selectors."""
 _FINALIZERS = frozenset({"foregroundDeletion", "orphan", "kubernetes"})
 _QUANTITY = re.compile(r"([+-]?[0-9]*[.]?[0-9]*)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
 _UNITS = {
@@ -74,12 +75,19 @@ def find_key_faults(document: Any, further: Sequence[str] = ()) -> Iterator[Mism
                         yield Mismatch((*path, key), "is not a valid key")
     for place in _SELECTORS:
         for path, each in list_values(document, place):
-            has_values = bool(list_of(each, "values"))
-            operator = text_of(each, "operator")
-            if operator in _WITH_VALUES and not has_values:
-                yield Mismatch((*path, "values"), f"is required by the operator {operator}")
-            if operator in _WITHOUT_VALUES and has_values:
-                yield Mismatch((*path, "values"), f"is not allowed with the operator {operator}")
+            why = explain_values(each)
+            if why:
+                yield Mismatch((*path, "values"), why)
+
+
+def explain_values(expression: Any) -> str:
+    """Return why the operator of a label selector does not fit its values; empty if it does."""
+    operator, has_values = text_of(expression, "operator"), bool(list_of(expression, "values"))
+    if operator in WITH_VALUES and not has_values:
+        return f"is required by the operator {operator}"
+    if operator in WITHOUT_VALUES and has_values:
+        return f"is not allowed with the operator {operator}"
+    return ""
 
 
 def is_finalizer(text: str) -> bool:

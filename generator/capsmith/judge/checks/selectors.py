@@ -6,7 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import is_label_value, is_qualified_name
-from capsmith.judge.checks.built_in_pods import list_values
+from capsmith.judge.checks.built_in_pods import (
+    WITH_VALUES,
+    WITHOUT_VALUES,
+    explain_values,
+    list_values,
+)
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
 from capsmith.yamldoc.compose import Path
 
@@ -24,7 +29,6 @@ _SELECTORS: Mapping[str, tuple[str, ...]] = {
 _OF_TEMPLATES = frozenset({"MachineDeployment", "MachineSet"})
 """Kinds whose selector has to match the labels of their template."""
 _CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
-_WITH_VALUES, _WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 
 
 def find_selector_faults(manifest: Manifest) -> Iterator[tuple[Path, str]]:
@@ -55,18 +59,16 @@ def _of_labels(labels: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, st
 
 def _of_expression(expression: Any, path: Path) -> Iterator[tuple[Path, str]]:
     key, operator = text_of(expression, "key"), text_of(expression, "operator")
-    values = list_of(expression, "values")
     if key and not has_variable(key) and not is_qualified_name(key):
         yield (*path, "key"), f"is {key!r}, which is not a valid key"
     if not operator or has_variable(operator):
         return
-    if operator not in (*_WITH_VALUES, *_WITHOUT_VALUES):
-        known = ", ".join((*_WITH_VALUES, *_WITHOUT_VALUES))
+    if operator not in (*WITH_VALUES, *WITHOUT_VALUES):
+        known = ", ".join((*WITH_VALUES, *WITHOUT_VALUES))
         yield (*path, "operator"), f"is {operator!r}; expected one of {known}"
-    elif operator in _WITH_VALUES and not values:
-        yield (*path, "values"), f"is required by the operator {operator}"
-    elif operator in _WITHOUT_VALUES and values:
-        yield (*path, "values"), f"is not allowed with the operator {operator}"
+    why = explain_values(expression)
+    if why:
+        yield (*path, "values"), why
     for value in texts_of(expression, "values"):
         if not has_variable(value) and not is_label_value(value):
             yield (*path, "values"), f"has {value!r}, which is not a valid value of a label"
@@ -88,5 +90,5 @@ def _unmatched(selector: Any, labels: Mapping[str, Any], path: Path) -> Iterator
             "Exists": key in labels,
             "DoesNotExist": key not in labels,
         }
-        if not is_matched.get(operator, True) and (values or operator in _WITHOUT_VALUES):
+        if not is_matched.get(operator, True) and (values or operator in WITHOUT_VALUES):
             yield (*path, "matchExpressions", number), "matches no labels of spec.template"

@@ -172,13 +172,13 @@ class Compiler:
         if self._declarations.has_parsed_texts or "__" in expression:
             return False
         try:
-            result = _compile(expression).eval(data={"self": value, "oldSelf": value})
+            result = _evaluate(expression, value)
             # A transition rule is evaluated with the same value on both sides, as on an update
             # without changes.  The API server does not wrap it where the rule expects an optional,
             # so that the methods of optionals fail.
-            if optional_old_self and _NO_METHOD in str(result.value()):
+            if optional_old_self and _NO_METHOD in str(result):
                 return True
-            return result.value() is False
+            return result is False
         except RuntimeError:
             return False
 
@@ -247,9 +247,13 @@ def _type(declared: CelType) -> cel.Type:
 def is_broken(expression: str, value: Any) -> bool:
     """Return whether ``value`` certainly violates a rule that reads ``self`` and no schema."""
     try:
-        return _compile(expression).eval(data={"self": value, "oldSelf": value}).value() is False
+        return _evaluate(expression, value) is False
     except RuntimeError:
         return False
+
+
+def _evaluate(expression: str, value: Any) -> Any:
+    return _compile(expression).eval(data={"self": value, "oldSelf": value}).value()
 
 
 @cache
