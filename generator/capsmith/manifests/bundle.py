@@ -7,7 +7,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 
 from capsmith.manifests.crds import Crd, find_field, read_crds
@@ -17,6 +17,7 @@ EXAMPLE_FOLDERS = frozenset({"examples", "samples"})
 """Folders of a source tree whose objects may be of another release."""
 _ASIDE = EXAMPLE_FOLDERS | {"templates", "testdata"}
 """Folders whose objects are not installed."""
+_KEPT_NAMES = 4096
 _PLAIN = "components.yaml"
 _CRD_FILE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+_[a-z0-9]+\.yaml")
 
@@ -61,13 +62,18 @@ def classify_manifest(manifest: Manifest) -> Artefact:
         manifest.kind == "Metadata" and manifest.api_group == "clusterctl.cluster.x-k8s.io"
     ):
         return Artefact.METADATA
-    folders = PurePosixPath(manifest.file.replace("\\", "/")).parts[:-1]
     aside = (
-        _ASIDE.intersection(folders)
+        _is_aside(manifest.file)
         or manifest.kind in {"", "Kustomization"}
         or not isinstance(manifest.document.get("apiVersion"), str)
     )
     return Artefact.ASIDE if aside else Artefact.SOURCE
+
+
+@lru_cache(_KEPT_NAMES)
+def _is_aside(file: str) -> bool:
+    """Return whether a file is in a folder whose objects are not installed."""
+    return not _ASIDE.isdisjoint(PurePosixPath(file.replace("\\", "/")).parts[:-1])
 
 
 def _group_by_kind(manifests: Iterable[Manifest]) -> Mapping[str, tuple[Manifest, ...]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
+from capsmith.manifests.parse import Manifest, is_mapping, list_of, mapping_of, text_of
 from capsmith.yamldoc.compose import Path
 
 Schema = Mapping[str, Any]
@@ -86,11 +86,11 @@ def walk_schema(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
     """Yield a schema and all schemas nested in it, each with its path."""
     yield path, schema
     for name, part in mapping_of(schema, "properties").items():
-        if isinstance(part, Mapping):
+        if is_mapping(part):
             yield from walk_schema(part, f"{path}.{name}" if path else str(name))
     for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
         part = schema.get(key)
-        if isinstance(part, Mapping):
+        if is_mapping(part):
             yield from walk_schema(part, path + mark)
 
 
@@ -191,25 +191,22 @@ class Crd:
     merged: Mapping[str, Any] | None = None
     """Labels of all copies of the CRD, which clusterctl merges; None if there is no other copy."""
 
-    @property
-    def kind(self) -> str:
-        """Return ``spec.names.kind``."""
-        return text_of(self.manifest.document, "spec", "names", "kind")
+    kind: str = field(init=False)
+    """``spec.names.kind``; empty if missing."""
+    group: str = field(init=False)
+    """``spec.group``; empty if missing."""
+    plural: str = field(init=False)
+    """``spec.names.plural``; empty if missing."""
+    scope: str = field(init=False)
+    """``spec.scope``; empty if missing."""
 
-    @property
-    def group(self) -> str:
-        """Return ``spec.group``."""
-        return text_of(self.manifest.document, "spec", "group")
-
-    @property
-    def plural(self) -> str:
-        """Return ``spec.names.plural``."""
-        return text_of(self.manifest.document, "spec", "names", "plural")
-
-    @property
-    def scope(self) -> str:
-        """Return ``spec.scope``."""
-        return text_of(self.manifest.document, "spec", "scope")
+    def __post_init__(self) -> None:
+        # Read once: checks look for CRDs by these hundreds of times.
+        spec = self.manifest.mapping("spec")
+        object.__setattr__(self, "kind", text_of(spec, "names", "kind"))
+        object.__setattr__(self, "group", text_of(spec, "group"))
+        object.__setattr__(self, "plural", text_of(spec, "names", "plural"))
+        object.__setattr__(self, "scope", text_of(spec, "scope"))
 
     @property
     def labels(self) -> Mapping[str, Any]:
@@ -362,7 +359,7 @@ def _list_of(item: _Check) -> _Check:
 
 def _map_of(value_check: _Check) -> _Check:
     def check(value: Any, path: Path) -> Iterator[Problem]:
-        if not isinstance(value, Mapping):
+        if not is_mapping(value):
             yield path, "a mapping"
             return
         for key, each in value.items():
@@ -379,7 +376,7 @@ def _object(**keys: _Check) -> _Check:
     exact = {key: _EXACT[check] for key, check in checks.items() if check in _EXACT}
 
     def check(value: Any, path: Path) -> Iterator[Problem]:
-        if not isinstance(value, Mapping):
+        if not is_mapping(value):
             yield path, "a mapping"
             return
         for key, found in value.items():

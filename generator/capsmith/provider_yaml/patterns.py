@@ -7,10 +7,13 @@ that the API server rejects, and takes exponential time for some.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
 _MOST_REPEATS = 1000
+_KEPT_REFUSALS, _KEPT_VALIDATORS = 1024, 64
+"""Numbers of patterns that are kept.  A compiled pattern may take megabytes."""
 _ASCII = {
     "d": "[0-9]",
     "D": "[^0-9]",
@@ -37,6 +40,7 @@ _FOREIGN = (
 _FOREIGN_ESCAPE = re.compile(r"\\([1-9]|[kguUZG<>])")
 
 
+@lru_cache(_KEPT_REFUSALS)
 def explain_refusal(pattern: str) -> str:
     """Return the reason why the API server would reject ``pattern``; empty if it accepts it."""
     # The engine used here would accept some of these with a different meaning, or refuse them with
@@ -94,6 +98,7 @@ def _most_repeats(bare: str) -> int:
     return max(open_groups)
 
 
+@lru_cache(_KEPT_VALIDATORS)
 def _compile(pattern: str) -> SchemaValidator:
     translated = _TOKEN.sub(_translate, pattern)
     return SchemaValidator(core_schema.str_schema(pattern=translated, regex_engine="rust-regex"))

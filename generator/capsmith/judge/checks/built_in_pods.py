@@ -5,14 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import is_qualified_name
 from capsmith.judge.checks.mismatches import Mismatch
-from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of
+from capsmith.manifests.parse import (
+    Manifest,
+    has_variable,
+    is_mapping,
+    list_of,
+    mapping_of,
+    text_of,
+)
 from capsmith.yamldoc.compose import Path
 
 _PORTS = "spec.template.spec.containers[].ports[]"
+_KEPT_PATHS = 512
 _POD = ("spec", "template", "spec")
 _KEYED = (
     "metadata.labels",
@@ -46,18 +55,31 @@ _FURTHER = ("hugepages-",)
 """Prefixes of further names of resources without a slash."""
 
 
+@lru_cache(_KEPT_PATHS)
+def _split_path(path: str) -> tuple[tuple[str, bool], ...]:
+    """Return the names on a path, each with whether it stands for the items of a list."""
+    return tuple((each.removesuffix("[]"), each.endswith("[]")) for each in path.split("."))
+
+
 def list_values(document: Any, path: str) -> Iterator[tuple[Path, Any]]:
     """Yield the values that are there at a path, in which ``[]`` stands for each item of a list."""
-    head, _, rest = path.partition(".")
-    name = head.removesuffix("[]")
-    if name not in mapping_of(document):
-        return
-    found: list[tuple[Path, Any]] = [((name,), document[name])]
-    if name != head:
-        found = [((name, number), each) for number, each in enumerate(list_of(document, name))]
-    for step, value in found:
-        below = list_values(value, rest) if rest else [((), value)]
-        yield from (((*step, *deeper), each) for deeper, each in below)
+    found: list[tuple[Path, Any]] = [((), document)]
+    for name, is_list in _split_path(path):
+        fields = [
+            ((*where, name), value[name])
+            for where, value in found
+            if is_mapping(value) and name in value
+        ]
+        found = fields
+        if is_list:
+            found = [
+                ((*where, number), each)
+                for where, items in fields
+                for number, each in enumerate(items if isinstance(items, list) else ())
+            ]
+        if not found:
+            return
+    yield from found
 
 
 def find_key_faults(document: Any, further: Sequence[str] = ()) -> Iterator[Mismatch]:

@@ -10,23 +10,13 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from capsmith.judge.checks.apiextensions.defaults import list_broken
-from capsmith.judge.checks.schema_limits import read_limits
-from capsmith.manifests.crds import OPEN
-from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
+from capsmith.judge.checks.value_schema import ValueSchema, read_schema
+from capsmith.manifests.parse import Manifest, has_variable, mapping_of, text_of
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
 
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
-_TYPES: dict[str, tuple[type, ...]] = {
-    # As for clusterctl, what looks like a date is a text.
-    "string": (str, date),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
 
 
 class Mismatch(NamedTuple):
@@ -55,81 +45,94 @@ def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mism
 
     If ``complete`` is true, missing required fields count as mismatches.
     """
+    properties = read_schema(schema).properties
     for name, value in mapping_of(document).items():
         if name in _OF_EVERY_OBJECT or name == "status":
             continue
-        part = mapping_of(schema, "properties").get(name)
+        part = properties.get(name)
         if part is None:
             yield Mismatch((name,), "is not a field")
         else:
-            yield from find_value_mismatches(part, value, (name,), complete)
+            yield from _find_mismatches(part, value, (name,), complete)
 
 
 def find_value_mismatches(
     schema: Any, value: Any, path: Path, complete: bool
 ) -> Iterator[Mismatch]:
-    """Yield each mismatch between a value, which is at ``path`` of an object, and its schema."""
+    """Yield each mismatch between a value, which is at ``path`` of an object, and its schema.
+
+    The schema must not be changed afterwards.
+    """
+    return _find_mismatches(read_schema(schema), value, path, complete)
+
+
+def _find_mismatches(
+    part: ValueSchema, value: Any, path: Path, complete: bool
+) -> Iterator[Mismatch]:
     # The API server drops null, and an unknown value matches any schema.
     if value is None or (isinstance(value, str) and has_variable(value)):
         return
-    if mapping_of(schema).get("x-kubernetes-int-or-string") is True:
-        if not isinstance(value, int | str) or isinstance(value, bool):
-            yield Mismatch(path, "is neither an integer nor a string")
-        else:
-            yield from _limits(mapping_of(schema), value, path, complete)
+    if problem := _explain_type(part, value):
+        yield Mismatch(path, problem)
         return
-    kind = mapping_of(schema).get("type")
-    types = _TYPES.get(kind, ()) if isinstance(kind, str) else ()
-    if types and (not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean")):
-        # JSON has only one number type: for the API server, 1.0 is an integer.
-        if not (isinstance(value, float) and value.is_integer() and kind == "integer"):
-            yield Mismatch(path, f"is {_name(value)}; expected {kind}")
-        return
-    choices = list_of(schema, "enum")
-    if choices and value not in choices:
-        message = f"is {value!r}; expected one of {', '.join(map(str, choices))}"
+    limits = part.limits
+    if part.choices and value not in part.choices and not part.is_int_or_string:
+        message = f"is {value!r}; expected one of {', '.join(map(str, part.choices))}"
         yield Mismatch(path, message, path)
-    elif complete or value:
-        # A webhook that sets missing fields may also replace an empty value.
-        yield from _limits(mapping_of(schema), value, path, complete)
-    if complete:
-        yield from _broken_rules(mapping_of(schema), value, path)
+    # A webhook that sets missing fields may also replace an empty value.
+    elif limits.has_any and (complete or value or part.is_int_or_string):
+        yield from _broken_limits(part, value, path, complete)
+    if part.is_int_or_string:
+        return
+    if complete and limits.rules and not has_unknown(value):
+        yield from _broken_rules(part, value, path)
     if isinstance(value, list):
+        items = part.items
         # A part that preserves unknown fields declares no items, and preserves unknown items as
         # well.
-        items = mapping_of(schema).get("items")
-        for number, item in enumerate(value if items is not None else ()):
-            yield from find_value_mismatches(items, item, (*path, number), complete)
+        if items is not None:
+            for number, item in enumerate(value):
+                yield from _find_mismatches(items, item, (*path, number), complete)
     elif isinstance(value, dict):
-        yield from _mapping(schema, value, path, complete)
+        yield from _find_below(part, value, path, complete)
 
 
-def _broken_rules(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Mismatch]:
+def _explain_type(part: ValueSchema, value: Any) -> str:
+    """Return why a value does not have the type of its schema; empty if it has."""
+    if part.is_int_or_string:
+        is_either = isinstance(value, int | str) and not isinstance(value, bool)
+        return "" if is_either else "is neither an integer nor a string"
+    kind, types = part.kind, part.types
+    if not types or (
+        isinstance(value, types) and (kind == "boolean" or value.__class__ is not bool)
+    ):
+        return ""
+    # JSON has only one number type: for the API server, 1.0 is an integer.
+    if isinstance(value, float) and value.is_integer() and kind == "integer":
+        return ""
+    return f"is {_name(value)}; expected {kind}"
+
+
+def _broken_rules(part: ValueSchema, value: Any, path: Path) -> Iterator[Mismatch]:
     """Yield the CEL rules that a value of an object violates when the object is created."""
-    rules = read_limits(schema).rules
-    if not rules or has_unknown(value):
-        return
-    for rule in list_broken(rules, fill_defaults(schema, value), schema):
+    for rule in list_broken(part.limits.rules, fill_defaults(part, value), part.schema):
         why = text_of(rule, "message") or quote(text_of(rule, "rule"))
         yield Mismatch(path, f"violates a rule: {why}", path, True)
 
 
-def _limits(
-    schema: Mapping[str, Any], value: Any, path: Path, complete: bool
-) -> Iterator[Mismatch]:
+def _broken_limits(part: ValueSchema, value: Any, path: Path, complete: bool) -> Iterator[Mismatch]:
     """Yield each limit that a value of the right type violates.
 
     If ``complete``, missing required fields count too.
     """
-    for below, why, is_deep in find_broken_limits(schema, value, complete):
-        part = _at(value, below)
-        pattern = schema.get("pattern")
+    for below, why, is_deep in _find_broken(part, value, complete):
+        pattern = part.schema.get("pattern")
         is_own = why.endswith("the pattern") and not below and isinstance(pattern, str)
         detail = f" {quote(str(pattern))}" if is_own else ""
-        is_scalar = not isinstance(part, list | dict)
         found = why.removeprefix("it ") if why.startswith("it ") else f"is invalid: {why}"
-        if is_scalar:
-            found = f"is {quote(str(part))}: {why}"
+        inner = _at(value, below)
+        if not isinstance(inner, list | dict):
+            found = f"is {quote(str(inner))}: {why}"
         yield Mismatch((*path, *below), f"{found}{detail}", path, is_deep)
 
 
@@ -142,29 +145,20 @@ def _at(value: Any, path: Path) -> Any:
     return value
 
 
-def _mapping(
-    schema: Any, value: Mapping[Any, Any], path: Path, complete: bool
+def _find_below(
+    part: ValueSchema, value: Mapping[Any, Any], path: Path, complete: bool
 ) -> Iterator[Mismatch]:
-    properties = mapping_of(schema, "properties")
     for name, item in value.items():
         if not isinstance(name, str) or has_variable(name):
             continue
-        if name in properties:
-            yield from find_value_mismatches(properties[name], item, (*path, name), complete)
-        elif "additionalProperties" in mapping_of(schema):
-            below = mapping_of(schema, "additionalProperties")
-            yield from find_value_mismatches(below, item, (*path, name), complete)
-        elif not _is_open(schema):
+        below = part.properties.get(name, part.additional)
+        if below is not None:
+            yield from _find_mismatches(below, item, (*path, name), complete)
+        elif not part.is_open:
             yield Mismatch((*path, name), "is not a field")
-    for name in texts_of(schema, "required") if complete else ():
-        part = properties.get(name)
-        if name not in value and "default" not in mapping_of(part):
+    for name in part.required if complete else ():
+        if name not in value:
             yield Mismatch((*path, name), "is required", path)
-
-
-def _is_open(schema: Any) -> bool:
-    data = mapping_of(schema)
-    return data.get(OPEN) is True or data.get("x-kubernetes-embedded-resource") is True
 
 
 def _name(value: Any) -> str:
@@ -172,18 +166,15 @@ def _name(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
+def _find_broken(part: ValueSchema, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
     """Yield each limit that a value violates, as a tuple (path, reason, is_deep).
 
     A violation is deep if a variable at any depth could resolve it.  If ``complete`` is true, the
     value is final, so missing fields count.  ``value`` must have the schema's type.  Violations
     inside nested values are not included.
     """
-    limits = read_limits(schema)
-    # Nearly all parts of an object have none, and to fill in defaults copies whatever is below.
-    if not limits.has_any:
-        return
-    value = fill_defaults(schema, value)
+    limits = part.limits
+    value = fill_defaults(part, value)
     if limits.own:
         for path, why in find_value_errors(value, limits.own):
             yield path, why, False
@@ -196,22 +187,24 @@ def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tupl
             yield path, why, True
 
 
-def fill_defaults(schema: Any, value: Any) -> Any:
+def fill_defaults(part: ValueSchema, value: Any) -> Any:
     """Return a value with the schema's defaults filled in, as the API server does."""
+    if not part.has_defaults:
+        return value
     if isinstance(value, list):
-        items = mapping_of(schema, "items")
-        return [fill_defaults(items, item) for item in value]
+        return value if part.items is None else [fill_defaults(part.items, item) for item in value]
     if not isinstance(value, dict):
         return value
-    properties = mapping_of(schema, "properties")
-    others = mapping_of(schema).get("additionalProperties")
-    found = {
-        name: fill_defaults(properties.get(name, others), each) for name, each in value.items()
-    }
-    for name, part in properties.items():
-        if name not in found and "default" in mapping_of(part):
-            found[name] = fill_defaults(part, part["default"])
+    found = {name: _fill_field(part, name, each) for name, each in value.items()}
+    for name, below in part.properties.items():
+        if name not in found and "default" in below.schema:
+            found[name] = fill_defaults(below, below.schema["default"])
     return found
+
+
+def _fill_field(part: ValueSchema, name: Any, value: Any) -> Any:
+    below = part.properties.get(name, part.additional)
+    return value if below is None else fill_defaults(below, value)
 
 
 def has_unknown(value: Any) -> bool:

@@ -49,10 +49,10 @@ def find_broken_webhook_rules(
 
     ``contract`` is the contract version that the releases of core choose.
     """
-    version = text_of(manifest.document, "apiVersion").rpartition("/")[2]
+    kind, version = manifest.kind, text_of(manifest.document, "apiVersion").rpartition("/")[2]
     for rule in rules:
         for place in rule.at if rule.only in ("", contract) else ():
-            if manifest.kind in place.kinds and version in (place.versions or (version,)):
+            if kind in place.kinds and version in (place.versions or (version,)):
                 path = ".".join(filter(None, (place.path, rule.below)))
                 for where, value in list_values(manifest.document, path):
                     if _is_broken(rule, value):

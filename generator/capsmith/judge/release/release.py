@@ -10,13 +10,13 @@ import bisect
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
 from capsmith.findings import Finding, Location
 from capsmith.manifests.bundle import Artefact, classify_manifest
-from capsmith.manifests.parse import SAMPLE, Manifest, read_substituted
+from capsmith.manifests.parse import SAMPLE, Manifest, compose_document, read_substituted
 from capsmith.manifests.variables import (
     RefusedForm,
     Substitution,
@@ -128,8 +128,7 @@ def _line_starts(text: str) -> list[int]:
     return [0, *(match.end() for match in re.finditer("\n", text))]
 
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NEXT_DOCUMENT = re.compile(r"(?<=\n)---(?=[ \t\r\n]|\Z)")
+_NEXT_DOCUMENT = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
 _NEAR = 2
 """Number of lines around a syntax error in which an unknown block may be the cause."""
 
@@ -185,14 +184,9 @@ class ReleaseFiles:
                 self._starts[manifest.file] = _line_starts(text.text)
             starts = self._starts[manifest.file]
             start = starts[manifest.line - 1] if manifest.line <= len(starts) else len(text.text)
-            end = _NEXT_DOCUMENT.search(text.text, start + 1)
-            loader = _LOADER(text.text[start : end.start() if end is not None else None])
-            try:
-                self._nodes[key] = loader.get_node() if loader.check_node() else None
-            except yaml.YAMLError:
-                self._nodes[key] = None
-            finally:
-                loader.dispose()
+            end = _NEXT_DOCUMENT.search(text.text, start)
+            part = text.text[start : end.start() + 1 if end is not None else None]
+            self._nodes[key] = compose_document(part)
         return self._nodes[key]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from capsmith.contract.compatibility import Project, Supported
@@ -12,6 +13,7 @@ from capsmith.manifests.crds import Crd
 LABEL = "cluster.x-k8s.io/"
 _RELEASE = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]+.*)?")
 _KUBERNETES_VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
+_KEPT_RELEASES = 256
 _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
 
@@ -69,6 +71,7 @@ def list_targets(core: Project) -> Targets:
     )
 
 
+@lru_cache(_KEPT_RELEASES)
 def parse_core(text: str) -> Core | None:
     """Parse a release such as ``v1.13`` or ``v1.13.2``; return None for any other form."""
     match = _RELEASE.fullmatch(text)

@@ -12,7 +12,7 @@ from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import Fault, Schema
 from capsmith.judge.checks.validations import RULES, keep_types
-from capsmith.manifests.parse import list_of, mapping_of, text_of
+from capsmith.manifests.parse import is_mapping, list_of, mapping_of, text_of
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
@@ -30,7 +30,7 @@ def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
         for reason in wrong or find_broken_rules(default, schema):
             yield Fault(where, f"the default is invalid: {reason}")
     for name, part in mapping_of(schema, "properties").items():
-        if isinstance(part, Mapping) and len(part) > 1:
+        if is_mapping(part) and len(part) > 1:
             yield from find_default_faults(part, (*path, "properties", str(name)))
     items = schema.get("items")
     if isinstance(items, Mapping):

@@ -5,18 +5,20 @@ The API server accepts the CRD, but refuses each value: see ``numberValidator`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import Fault, Schema
-from capsmith.manifests.parse import mapping_of
+from capsmith.manifests.parse import is_mapping, mapping_of
 from capsmith.provider_yaml.values import NUMERIC_LIMITS, explain_misfit
 from capsmith.yamldoc.compose import Path
+
+_LIMITS = frozenset(NUMERIC_LIMITS)
 
 
 def find_limit_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
     """Yield the limits because of which the API server refuses all values of a field."""
-    for key in NUMERIC_LIMITS:
+    for key in NUMERIC_LIMITS if not _LIMITS.isdisjoint(schema) else ():
         limit = schema.get(key)
         if not isinstance(limit, int | float) or isinstance(limit, bool):
             continue
@@ -29,5 +31,5 @@ def find_limit_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
 
 
 def _find_in(part: Any, path: Path) -> Iterator[Fault]:
-    if isinstance(part, Mapping):
+    if is_mapping(part):
         yield from find_limit_faults(part, path)

@@ -1,17 +1,18 @@
-"""The limits of a schema for a value itself, reduced to those that are well formed.
+"""A schema of objects or of a part of them, reduced to what is well formed, and read once.
 
-Schemas are untrusted input: a limit with a wrong type is ignored.
+Schemas are untrusted input: what has a wrong type is ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from datetime import date
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from capsmith.cel_text import is_transition
 from capsmith.judge.checks.validations import RULES
-from capsmith.manifests.crds import OPEN
+from capsmith.manifests.crds import EMBEDDED, INT_OR_STRING, OPEN
 from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
 from capsmith.provider_yaml.patterns import explain_refusal
 
@@ -22,6 +23,15 @@ _RANGED = (("integer", "int32"), ("number", "float"))
 """Types and formats whose range API servers check since Kubernetes v1.36."""
 _LIST_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
+_TYPES: dict[str, tuple[type, ...]] = {
+    # As for clusterctl, what looks like a date is a text.
+    "string": (str, date),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
 
 
 class SchemaLimits(NamedTuple):
@@ -41,6 +51,83 @@ class SchemaLimits(NamedTuple):
         return bool(self.own or self.list_type or self.alternatives)
 
 
+class ValueSchema:
+    """The schema of a value.  It must not be changed afterwards."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema: Mapping[str, Any] = mapping_of(schema)
+
+    @cached_property
+    def kind(self) -> str:
+        """Return the type that the schema declares; empty if there is none."""
+        return text_of(self.schema, "type")
+
+    @cached_property
+    def types(self) -> tuple[type, ...]:
+        """Return the Python types of values; empty if the schema accepts all of them."""
+        return _TYPES.get(self.kind, ())
+
+    @cached_property
+    def is_int_or_string(self) -> bool:
+        """Return whether values are integers or strings."""
+        return self.schema.get(INT_OR_STRING) is True
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Return whether undeclared fields are accepted."""
+        return self.schema.get(OPEN) is True or self.schema.get(EMBEDDED) is True
+
+    @cached_property
+    def choices(self) -> list[Any]:
+        """Return the values of the enum; empty if there is none."""
+        return list_of(self.schema, "enum")
+
+    @cached_property
+    def limits(self) -> SchemaLimits:
+        """Return the limits for a value itself."""
+        alternatives = _junctors(self.schema)
+        if _has_unknown_pattern(alternatives):
+            alternatives = {}
+        schemas = (_plain(self.schema), _list_type(self.schema), alternatives)
+        own, list_type, judged = ({**each, OPEN: True} if each else {} for each in schemas)
+        return SchemaLimits(own, list_type, judged, tuple(_list_rules(self.schema)))
+
+    @cached_property
+    def properties(self) -> Mapping[Any, ValueSchema]:
+        """Return the schemas of the declared fields by name."""
+        declared = mapping_of(self.schema, "properties")
+        return {name: ValueSchema(part) for name, part in declared.items()}
+
+    @cached_property
+    def additional(self) -> ValueSchema | None:
+        """Return the schema of the values of a map; None if the schema declares no map."""
+        key = "additionalProperties"
+        return ValueSchema(self.schema[key]) if key in self.schema else None
+
+    @cached_property
+    def items(self) -> ValueSchema | None:
+        """Return the schema of the items of a list; None if there is none."""
+        items = self.schema.get("items")
+        return None if items is None else ValueSchema(items)
+
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """Return the names of the fields that an object must have: those without defaults."""
+        return tuple(
+            name
+            for name in texts_of(self.schema, "required")
+            if (part := self.properties.get(name)) is None or "default" not in part.schema
+        )
+
+    @cached_property
+    def has_defaults(self) -> bool:
+        """Return whether a part of a value, at any depth, has a default."""
+        below = [part for part in (self.items, self.additional) if part is not None]
+        return any(
+            "default" in part.schema or part.has_defaults for part in self.properties.values()
+        ) or any(part.has_defaults for part in below)
+
+
 class _ById:
     """Refers to a schema: schemas are not hashable, and equal ones are seldom read."""
 
@@ -56,20 +143,15 @@ class _ById:
         return isinstance(other, _ById) and other.schema is self.schema
 
 
-def read_limits(schema: Any) -> SchemaLimits:
-    """Return the limits of a schema, which must not be changed afterwards."""
-    return _read_limits(_ById(schema))
+def read_schema(schema: Any) -> ValueSchema:
+    """Return a schema, which must not be changed afterwards, as a part."""
+    return _read_schema(_ById(schema))
 
 
 # A run judges hundreds of objects by the same schemas of core's kinds.
 @lru_cache(maxsize=4096)
-def _read_limits(key: _ById) -> SchemaLimits:
-    alternatives = _junctors(key.schema)
-    if _has_unknown_pattern(alternatives):
-        alternatives = {}
-    schemas = (_plain(key.schema), _list_type(key.schema), alternatives)
-    own, list_type, judged = ({**each, OPEN: True} if each else {} for each in schemas)
-    return SchemaLimits(own, list_type, judged, tuple(_list_rules(key.schema)))
+def _read_schema(key: _ById) -> ValueSchema:
+    return ValueSchema(key.schema)
 
 
 def _list_rules(schema: Any) -> list[Mapping[str, Any]]:
