@@ -1,15 +1,23 @@
-"""Regular expressions in RE2 syntax, the only syntax that the API server accepts.
+r"""Regular expressions in RE2 syntax, the only syntax that the API server accepts.
 
-They are compiled and matched by pydantic's linear-time engine.  Python's engine accepts patterns
-that the API server rejects, and takes exponential time for some.
+The CEL library contains RE2, but takes longer to load than most runs last.  Patterns that mean the
+same to pydantic's engine, which takes linear time, too, are left to that one.  Python's engine
+accepts patterns that the API server rejects, and takes exponential time for some.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
+
+from capsmith.yamldoc.quote import clip
+
+if TYPE_CHECKING:
+    from cel_expr_python import cel
 
 _MOST_REPEATS = 1000
 _KEPT_REFUSALS, _KEPT_VALIDATORS = 1024, 64
@@ -21,105 +29,113 @@ _ASCII = {
     "W": "[^0-9A-Za-z_]",
     "s": r"[\t\n\f\r ]",
     "S": r"[^\t\n\f\r ]",
-    # Includes word boundaries: RE2 only knows ASCII letters.
-    "b": r"(?-u:\b)",
 }
-_TOKEN = re.compile(
-    r"\\Q(?P<quoted>.*?)(?:\\E|\Z)|\\(?P<escape>.)"
-    r"|\[(?P<negated>\^?)(?P<body>\]?(?:\\.|\[:\^?[a-z]+:\]|[^\]\\])*)\]",
-    re.DOTALL,
+"""Classes that include characters of all scripts in pydantic's engine, but only ASCII in RE2."""
+_COUNT = r"\{([0-9]{1,3})(?:,([0-9]{1,3})?)?\}"
+_COUNTED = re.compile(_COUNT)
+_ESCAPE = r"\\[dDwWsS.+*?()|\[\]{}^$\\/_-]"
+# In brackets, pydantic's engine has operators that RE2 lacks, such as `&&`, and the two disagree
+# about hyphens other than those of a range, at the beginning and at the end.
+_ITEM = rf"(?:[A-Za-z0-9]-[A-Za-z0-9]|{_ESCAPE}|[^\\\[\]&~^-])"
+_PLAIN = re.compile(
+    rf"""
+    (?:
+        (?: {_ESCAPE} | [^\\\[\](){{}}*+?] | \((?:\?:|(?!\?)) | \[\^?+(?:-?+{_ITEM}++-?+|-)\] )
+        (?: (?: [*+?] | {_COUNT} ) \??+ )?+
+    )*+
+    """,
+    re.VERBOSE,
 )
-_CLASS_TOKEN = re.compile(r"\\.|\[:\^?[a-z]+:\]|[\[&~]|\A\]", re.DOTALL)
-_ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:[a-z^]+:\]|[^\]\\])*\]", re.DOTALL)
-_FOREIGN = (
-    (re.compile(r"\(\?(<?[=!])"), "look-around is not supported"),
-    (re.compile(r"\(\?>"), "atomic groups are not supported"),
-    (re.compile(r"\(\?[imsU]*[^imsUP<:)-]"), "this group or flag is not supported"),
-    (re.compile(r"[*+?}]\??[*+]|[*+?}]\?\?|[*+?]\{\d|\}\{\d"), "one repetition follows another"),
+"""Patterns that both engines read in the same way, if pydantic's engine compiles them."""
+_FOREIGN = re.compile(
+    r"(?:^|[^\\])(?:\\\\)*(\\C|\(\?P?<\w*[^\x00-\x7f]\w*>|\{[0-9]{9,}(?:,[0-9]*)?\})"
 )
-_FOREIGN_ESCAPE = re.compile(r"\\([1-9]|[kguUZG<>])")
+"""What the RE2 of the CEL library accepts, and that of the API server refuses."""
+_PREFIX = re.compile(r"\A.*?invalid regular expression: ", re.DOTALL)
+_READABLE = (
+    (
+        re.compile(r"invalid (?:perl operator|named capture group): \(\?<?[=!]"),
+        "look-around is not supported",
+    ),
+    (
+        re.compile(r"invalid escape sequence: \\(?:[1-9]|[gk]<)"),
+        "back-references are not supported",
+    ),
+)
+"""What RE2 leaves out by design, by the errors of RE2."""
+_TOO_LARGE = "regular expression too large"
+"""Part of the error for a pattern above a limit of the CEL library, which API servers lack."""
 
 
 @lru_cache(_KEPT_REFUSALS)
 def explain_refusal(pattern: str) -> str:
     """Return the reason why the API server would reject ``pattern``; empty if it accepts it."""
-    # The engine used here would accept some of these with a different meaning, or refuse them with
-    # a message about its own syntax.
-    for escape in re.findall(r"\\.", pattern, re.DOTALL):
-        if _FOREIGN_ESCAPE.match(escape):
-            known = "back-references are" if escape[1].isdigit() or escape[1] in "kg" else "it is"
-            return f"`{escape}`: {known} not supported"
-    # Inside brackets and after a backslash, parentheses and repetition operators are literal.
-    bare = _ESCAPE_OR_CLASS.sub("x", pattern)
-    for foreign, why in _FOREIGN:
-        if foreign.search(bare):
-            return why
-    if _most_repeats(bare) > _MOST_REPEATS:
-        return f"more than {_MOST_REPEATS} repetitions"
-    try:
-        _compile(pattern)
-    except SchemaError as error:
-        lines = [line.strip() for line in str(error).splitlines()]
-        reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-        return reasons[0] if reasons else "it does not compile"
-    return ""
+    if _is_plain(pattern):
+        return ""
+    if foreign := _FOREIGN.search(pattern):
+        return f"`{foreign[1][:20]}` is not supported"
+    _, refusal = _match(pattern, "")
+    for error, reason in _READABLE:
+        if error.match(refusal):
+            return reason
+    return "" if _TOO_LARGE in refusal else clip(refusal)
 
 
 def has_match(pattern: str, text: str) -> bool:
     """Return whether RE2 finds a match for ``pattern`` anywhere in ``text``.
 
-    Returns True for an invalid pattern, which :func:`explain_refusal` reports.
+    Returns True for an invalid pattern, which :func:`explain_refusal` reports, and for one that is
+    too large to be matched here.
     """
+    if not _is_plain(pattern):
+        is_match, refusal = _match(pattern, text)
+        return is_match or bool(refusal)
     try:
         _compile(pattern).validate_python(text)
     except ValidationError:
         return False
-    except SchemaError:
-        return True
     return True
 
 
-def _most_repeats(bare: str) -> int:
-    """Return the greatest product of nested counted repetitions, which RE2 limits."""
-    # RE2 expands x{1000}, and refuses nested counts with a larger product.
-    open_groups = [1]
-    last = 1
-    for token in re.findall(r"[()]|\{\d+(?:,\d*)?\}|[^(){]+|\{", bare):
-        if token == "(":
-            open_groups.append(1)
-        elif token == ")" and len(open_groups) > 1:
-            last = open_groups.pop()
-            open_groups[-1] = max(open_groups[-1], last)
-        elif token[0] == "{" and len(token) > 1:
-            counts = [int(count[:9]) for count in re.findall(r"\d+", token)]
-            open_groups[-1] = max(open_groups[-1], min(last * max(counts), 10**9))
-        else:
-            last = 1
-    return max(open_groups)
+@lru_cache(_KEPT_REFUSALS)
+def _is_plain(pattern: str) -> bool:
+    """Return whether pydantic's engine is certain to read a pattern as RE2 does."""
+    if not _PLAIN.fullmatch(pattern):
+        return False
+    # RE2 limits the product of nested counts, which is never above that of all counts.
+    counts = [int(most or least) for least, most in _COUNTED.findall(pattern)]
+    if math.prod(max(count, 1) for count in counts) > _MOST_REPEATS:
+        return False
+    try:
+        _compile(pattern)
+    except SchemaError:
+        return False
+    return True
 
 
 @lru_cache(_KEPT_VALIDATORS)
 def _compile(pattern: str) -> SchemaValidator:
-    translated = _TOKEN.sub(_translate, pattern)
+    """Compile a plain pattern.  Raises SchemaError if it is invalid or too large."""
+    translated = re.sub(
+        r"\\(.)", lambda escape: _ASCII.get(escape[1], escape[0]), pattern, flags=re.DOTALL
+    )
     return SchemaValidator(core_schema.str_schema(pattern=translated, regex_engine="rust-regex"))
 
 
-def _translate(token: re.Match[str]) -> str:
-    r"""Convert an RE2 token to the syntax of pydantic's engine.
-
-    In that engine, classes such as ``\d`` include characters of all scripts, but in RE2 only ASCII,
-    and brackets may contain operators that RE2 lacks.
-    """
-    if token["quoted"] is not None:
-        return re.escape(token["quoted"])
-    if token["escape"] is not None:
-        return _ASCII.get(token["escape"], f"\\{token['escape']}")
-    body = _CLASS_TOKEN.sub(_translate_in_class, token["body"])
-    return f"[{token['negated']}{body}]"
+def _match(pattern: str, text: str) -> tuple[bool, str]:
+    """Return whether RE2 finds a match, and why it refuses the pattern; empty if it does not."""
+    try:
+        result = _matcher().eval(data={"pattern": pattern, "text": text}).value()
+    except RuntimeError:
+        return False, "it has characters that are not allowed in texts"
+    if isinstance(result, bool):
+        return result, ""
+    return False, _PREFIX.sub("", str(result))
 
 
-def _translate_in_class(token: re.Match[str]) -> str:
-    text = token[0]
-    if text.startswith("\\"):
-        return _ASCII.get(text[1:], text)
-    return text if text.startswith("[:") else f"\\{text}"
+@cache
+def _matcher() -> cel.Expression:
+    from cel_expr_python import cel
+
+    variables = dict.fromkeys(("pattern", "text"), cel.Type.STRING)
+    return cel.NewEnv(variables=variables).compile("text.matches(pattern)")

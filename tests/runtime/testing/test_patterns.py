@@ -19,6 +19,11 @@ from capsmith_runtime.testing.patterns import compile_pattern
         (r"^[[:alpha:]_]+[^[:digit:]]$", ["a_b"], ["1a", "a1"]),
         (r"^[(|)]\|\(?$", ["(|", "||("], ["a|"]),
         (r"^\w$", ["a"], ["ä"]),
+        (r"^[a-z]+$", ["ab"], ["ab\n"]),
+        (r"(?m)^a$", ["b\na\nb"], ["ab"]),
+        (r"^a{,3}$", ["a{,3}"], ["", "aa"]),
+        (r"^[[:punct:]-]+$", ["!`-"], ["a"]),
+        (r"^[:alph]$", [":", "a"], ["b"]),
     ],
 )
 def test_a_pattern_matches_what_re2_matches(
@@ -29,6 +34,7 @@ def test_a_pattern_matches_what_re2_matches(
     assert [text for text in others if compiled.search(text)] == []
 
 
-def test_what_python_cannot_express_is_an_error() -> None:
+@pytest.mark.parametrize("pattern", [r"^\pL+$", "[[:^digit:]]"])
+def test_what_python_cannot_express_is_an_error(pattern: str) -> None:
     with pytest.raises(re.error):
-        compile_pattern(r"^\pL+$")
+        compile_pattern(pattern)

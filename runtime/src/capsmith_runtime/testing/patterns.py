@@ -7,11 +7,18 @@ from typing import Final
 
 _FLAGS: Final = re.compile(r"\(\?([ims]+)\)")
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|\[:\^?[a-z]+:\]|[^\]\\])*\]", re.DOTALL)
+_NAME: Final = re.compile(r"\[:\^?[a-z]+:\]")
 _NAMED: Final = {
     "[:alnum:]": "0-9A-Za-z",
     "[:alpha:]": "A-Za-z",
+    "[:ascii:]": r"\x00-\x7f",
+    "[:blank:]": r"\t ",
+    "[:cntrl:]": r"\x00-\x1f\x7f",
     "[:digit:]": "0-9",
+    "[:graph:]": "!-~",
     "[:lower:]": "a-z",
+    "[:print:]": " -~",
+    "[:punct:]": r"!-/:-@\[-`{-~",
     "[:space:]": r"\t\n\v\f\r ",
     "[:upper:]": "A-Z",
     "[:word:]": "0-9A-Za-z_",
@@ -46,12 +53,19 @@ def _convert(pattern: str) -> str:
             part += ")" * len(opened.pop())
         elif part == "|":
             part = ")" * len(opened[-1]) + part + "".join(opened[-1])
-        elif part == r"\z":
+        elif part == r"\z" or (part == "$" and not _has_lines(opened)):
             part = r"\Z"
+        elif part == "{" and pattern.startswith(",", at):
+            part = r"\{"
         elif part.startswith("["):
             part = _convert_class(part)
         found.append(part)
     return "".join(found) + ")" * len(opened[0])
+
+
+def _has_lines(opened: list[list[str]]) -> bool:
+    """Return whether ``$`` also stands for the end of a line, as it always does in Python."""
+    return any("m" in flags for group in opened for flags in group)
 
 
 def _read_part(pattern: str, at: int) -> str:
@@ -63,6 +77,10 @@ def _read_part(pattern: str, at: int) -> str:
 
 
 def _convert_class(part: str) -> str:
-    for name, characters in _NAMED.items():
-        part = part.replace(name, characters)
-    return part
+    return part[0] + _NAME.sub(_read_name, part[1:])
+
+
+def _read_name(name: re.Match[str]) -> str:
+    if name[0] not in _NAMED:
+        raise re.error(f"{name[0]} is not supported")
+    return _NAMED[name[0]]
