@@ -33,14 +33,14 @@ _ASCII = {
 """Classes that include characters of all scripts in pydantic's engine, but only ASCII in RE2."""
 _COUNT = r"\{([0-9]{1,3})(?:,([0-9]{1,3})?)?\}"
 _COUNTED = re.compile(_COUNT)
-_ESCAPE = r"\\[dDwWsS.+*?()|\[\]{}^$\\/_-]"
+_ESCAPE = r"\\[dDwWsSnrt.+*?()|\[\]{}^$\\/_-]"
 # In brackets, pydantic's engine has operators that RE2 lacks, such as `&&`, and the two disagree
 # about hyphens other than those of a range, at the beginning and at the end.
-_ITEM = rf"(?:[A-Za-z0-9]-[A-Za-z0-9]|{_ESCAPE}|[^\\\[\]&~^-])"
+_ITEM = rf"(?:[^\\\[\]&~^-]-[^\\\[\]&^-]|{_ESCAPE}|[^\\\[\]&~^-])"
 _PLAIN = re.compile(
     rf"""
     (?:
-        (?: {_ESCAPE} | [^\\\[\](){{}}*+?] | \((?:\?:|(?!\?)) | \[\^?+(?:-?+{_ITEM}++-?+|-)\] )
+        (?: {_ESCAPE} | [^\\\[\]({{}}*+?] | \((?:\?:|(?!\?)) | \[\^?+(?:-?+{_ITEM}++-?+|-)\] )
         (?: (?: [*+?] | {_COUNT} ) \??+ )?+
     )*+
     """,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from capsmith.provider_yaml import patterns
 from capsmith.provider_yaml.patterns import explain_refusal, has_match
 
 ACCEPTED = r"""
@@ -43,6 +46,23 @@ def test_matching_is_unanchored_and_linear() -> None:
     assert has_match("(", "anything")
 
 
+EVERYDAY = [
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
+    r"^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$",
+    r"^v?(?:0|[1-9]\d{0,3})\.\w+/[^\r\n]*$",
+]
+
+
+@pytest.mark.parametrize("pattern", EVERYDAY)
+def test_everyday_patterns_do_not_load_the_cel_library(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(patterns, "_matcher")
+    assert explain_refusal(pattern) == ""
+    assert not has_match(pattern, "\n")
+
+
 @pytest.mark.parametrize(
     ("pattern", "matching", "other"),
     [
@@ -70,3 +90,18 @@ def test_classes_are_those_of_re2(pattern: str, matching: str, other: str) -> No
     assert explain_refusal(pattern) == ""
     assert has_match(pattern, matching)
     assert not has_match(pattern, other)
+
+
+_ATOMS = r"""
+    a b - . ^ $ | ( ) (?: \d \w \S \. \- \n é [a-z] [^0-9] [-a] [a-] [a-z-] [,-.] [!-~] [+--] [>-~a]
+    [a&&b] [a--b] [a~~b] [[a] [\d-z] [\n-a] [^\]] [[:alpha:]] (?i) \b { } {1 ] /
+"""
+_QUANTIFIERS = ("", "", "", "*", "+", "?", "*?", "{2}", "{0,2}", "{,2}")
+_PARTS = st.tuples(st.sampled_from(_ATOMS.split()), st.sampled_from(_QUANTIFIERS)).map("".join)
+
+
+@given(st.lists(_PARTS, max_size=6).map("".join), st.text("ab-,.~&[]{}09 \n\u00e9A", max_size=6))
+def test_the_fast_engine_agrees_with_re2(pattern: str, text: str) -> None:
+    is_match, refusal = patterns._match(pattern, text)
+    assert bool(explain_refusal(pattern)) == bool(refusal)
+    assert refusal or has_match(pattern, text) == is_match
