@@ -7,7 +7,6 @@ accepts patterns that the API server rejects, and takes exponential time for som
 
 from __future__ import annotations
 
-import math
 import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -20,6 +19,10 @@ if TYPE_CHECKING:
     from cel_expr_python import cel
 
 _MOST_REPEATS = 1000
+_MANY = 10**9
+_MOST_MATCHED = 10_000
+"""Size of the largest patterns that RE2 matches.  The CEL library compiles them for each text."""
+_UNICODE, _OF_CLASS = re.compile(r"\\[pP]|\(\?[a-z]*i"), 100
 _KEPT_REFUSALS, _KEPT_VALIDATORS = 1024, 64
 """Numbers of patterns that are kept.  A compiled pattern may take megabytes."""
 _ASCII = {
@@ -32,13 +35,16 @@ _ASCII = {
 }
 """Classes that include characters of all scripts in pydantic's engine, but only ASCII in RE2."""
 _COUNT = r"\{([0-9]{1,3})(?:,([0-9]{1,3})?)?\}"
-_COUNTED = re.compile(_COUNT)
-_ESCAPE = r"\\[dDwWsSnrt.+*?()|\[\]{}^$\\/_-]"
+_ESCAPE = r"\\(?:[dDwWsSnrt.+*?()|\[\]{}^$\\/_-]|[pP](?:[LMNPSZ]|\{[LMNPSZ]\}))"
 # In brackets, pydantic's engine has operators that RE2 lacks, such as `&&`, and the two disagree
 # about hyphens other than those of a range, at the beginning and at the end.
 _ITEM = rf"(?:[^\\\[\]&~^-]-[^\\\[\]&^-]|{_ESCAPE}|[^\\\[\]&~^-])"
+_GROUP_OR_COUNT = re.compile(
+    r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{([0-9]+)(?:,([0-9]*))?\}|.", re.DOTALL
+)
 _PLAIN = re.compile(
     rf"""
+    (?:\(\?i\))?+
     (?:
         (?: {_ESCAPE} | [^\\\[\]({{}}*+?] | \((?:\?:|(?!\?)) | \[\^?+(?:-?+{_ITEM}++-?+|-)\] )
         (?: (?: [*+?] | {_COUNT} ) \??+ )?+
@@ -88,6 +94,8 @@ def has_match(pattern: str, text: str) -> bool:
     too large to be matched here.
     """
     if not _is_plain(pattern):
+        if _estimate_size(pattern) > _MOST_MATCHED:
+            return True
         is_match, refusal = _match(pattern, text)
         return is_match or bool(refusal)
     try:
@@ -102,15 +110,37 @@ def _is_plain(pattern: str) -> bool:
     """Return whether pydantic's engine is certain to read a pattern as RE2 does."""
     if not _PLAIN.fullmatch(pattern):
         return False
-    # RE2 limits the product of nested counts, which is never above that of all counts.
-    counts = [int(most or least) for least, most in _COUNTED.findall(pattern)]
-    if math.prod(max(count, 1) for count in counts) > _MOST_REPEATS:
+    if _most_repeats(pattern) > _MOST_REPEATS:
         return False
     try:
         _compile(pattern)
     except SchemaError:
         return False
     return True
+
+
+def _most_repeats(pattern: str) -> int:
+    """Return the greatest product of nested counted repetitions, which RE2 limits."""
+    greatest = last = 1
+    outer: list[int] = []
+    for token in _GROUP_OR_COUNT.finditer(pattern):
+        if token[0] == "(":
+            outer.append(greatest)
+            greatest = last = 1
+        elif token[0] == ")" and outer:
+            last = greatest
+            greatest = max(greatest, outer.pop())
+        elif token[1]:
+            last = min(last * max(int((token[2] or token[1])[:9]), 1), _MANY)
+            greatest = max(greatest, last)
+        else:
+            last = 1
+    return max(greatest, *outer) if outer else greatest
+
+
+def _estimate_size(pattern: str) -> int:
+    """Return about how large a compiled pattern is, in characters without repetitions."""
+    return (len(pattern) + _OF_CLASS * len(_UNICODE.findall(pattern))) * _most_repeats(pattern)
 
 
 @lru_cache(_KEPT_VALIDATORS)
