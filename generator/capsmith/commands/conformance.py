@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from capsmith import resources
 from capsmith.clusters.hiding import is_secret_variable
 from capsmith.clusters.processes.clusterctl import Clusterctl
+from capsmith.clusters.processes.component import read_asset
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.tools import core_releases, kubernetes_version, toolbox
 from capsmith.clusters.processes.tools.catalogue import KUBERNETES, core_module
@@ -226,7 +227,7 @@ def _pools(
     if request.objects is not None:
         return []
     for path in sorted(provider.release.folder.glob("cluster-template-*.yaml")):
-        text = path.read_text(encoding="utf-8")
+        text = _read_template(path)
         # A cheap test first, because generating a template takes a run of clusterctl and needs
         # values for all its variables.
         if not any(f"kind: {kind}\n" in text for kind in missing - found.keys()):
@@ -264,7 +265,7 @@ def _check_variables(provider: CheckedProvider, request: ConformanceRequest) -> 
     if request.objects is not None or not templates:
         return
     values = {**os.environ, **parse_pairs("--variable", request.variables)}
-    text = templates[0].read_text(encoding="utf-8", errors="replace")
+    text = _read_template(templates[0])
     missing = find_missing_values(text, values)
     if missing:
         raise UnreadableInput(
@@ -273,6 +274,10 @@ def _check_variables(provider: CheckedProvider, request: ConformanceRequest) -> 
             file=str(templates[0]),
             hint=f"Add {' '.join(f'--variable {name}=VALUE' for name in missing)}.",
         )
+
+
+def _read_template(path: Path) -> str:
+    return read_asset(path, "conformance-template", "Correct the file.")
 
 
 Progress = Callable[[str], None]

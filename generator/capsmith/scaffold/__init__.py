@@ -29,6 +29,7 @@ from jinja2 import Environment, TemplateError
 from capsmith.errors import UnreadableInput
 from capsmith.findings import Finding, Location
 from capsmith.printable import find_unprintable
+from capsmith.regular_files import read_regular
 from capsmith.yamldoc.quote import clip
 
 TEMPLATE = "capsmith-provider"
@@ -154,6 +155,8 @@ def _default(environment: Environment, question: Any, answers: dict[str, Any]) -
 def _settings(options: ScaffoldOptions) -> dict[str, Any]:
     named = os.fspath(options.config_file) if options.config_file is not None else None
     try:
+        if not options.default_config:
+            _require_regular(Path(named or _find_settings()))
         settings = dict(cookiecutter_config.get_user_config(named, options.default_config))
     except RecursionError as error:
         raise _unusable_settings("it contains itself", options) from error
@@ -171,13 +174,24 @@ def _settings(options: ScaffoldOptions) -> dict[str, Any]:
 
 
 def _unusable_settings(message: str, options: ScaffoldOptions) -> UnreadableInput:
-    default = os.environ.get("COOKIECUTTER_CONFIG") or cookiecutter_config.USER_CONFIG_PATH
     return UnreadableInput(
         "cookiecutter-config",
         clip(message),
-        file=os.fspath(options.config_file or default),
+        file=os.fspath(options.config_file or _find_settings()),
         hint="Correct the file, or ignore it: --default-config.",
     )
+
+
+def _find_settings() -> str:
+    """Return the path of the user configuration that cookiecutter reads."""
+    return os.environ.get("COOKIECUTTER_CONFIG") or cookiecutter_config.USER_CONFIG_PATH
+
+
+def _require_regular(path: Path) -> None:
+    """Raise OSError if cookiecutter would wait for a pipe or a device, or could not read a file."""
+    # Other errors have messages of cookiecutter's own.
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        read_regular(path)
 
 
 def _questions(defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,6 +230,7 @@ def _replayed(
 ) -> dict[str, Answer]:
     folder, name = (settings["replay_dir"], TEMPLATE) if file is None else (file.parent, file.name)
     try:
+        read_regular(Path(replay.get_file_name(os.fspath(folder), name)))  # a pipe would block
         kept = replay.load(folder, name)["cookiecutter"]
         # Only answers, because a replay file could also name extensions for Jinja to import.
         return {key: kept[key] for key in _public(questions) if key in kept}

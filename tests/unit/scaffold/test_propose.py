@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zipfile
 from collections.abc import Iterator
@@ -295,3 +296,18 @@ def test_a_deep_replay_file_is_unreadable(config: Path, tmp_path: Path) -> None:
     with pytest.raises(UnreadableInput) as caught:
         propose_spec(ScaffoldOptions(config_file=config, replay_file=path))
     assert caught.value.finding.id == "replay-unreadable"
+
+
+def test_pipes_are_refused_at_once(
+    tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with pytest.raises(UnreadableInput, match="not a regular file"):
+        propose_spec(ScaffoldOptions(no_input=True, config_file=pipe))
+    monkeypatch.setenv("COOKIECUTTER_CONFIG", str(pipe))
+    with pytest.raises(UnreadableInput, match="not a regular file"):
+        propose_spec(ScaffoldOptions(no_input=True))
+    options = ScaffoldOptions(config_file=config, replay_file=pipe.with_suffix(""))
+    with pytest.raises(UnreadableInput, match="not a regular file"):
+        propose_spec(options)

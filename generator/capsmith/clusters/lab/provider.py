@@ -22,6 +22,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.parse import read_substituted, text_of
+from capsmith.regular_files import read_regular, read_regular_text
 
 _RELEASED = ("templates", "metadata.yaml", "hack/release.py")
 _IN_IMAGE = (
@@ -34,6 +35,8 @@ _MANIFEST = "lab-manifest"
 """Error id for a sample or a CRD that cannot be read."""
 _WRITTEN = ("out", "__pycache__")
 _SECONDS = 300
+_LARGEST = 1 << 31
+"""Maximum bytes of a file that count for a digest."""
 _LIST_FAULTS = (
     "import dataclasses, capsmith_runtime.fault_injection as module;"
     " print(*(each.name for each in dataclasses.fields(module.Faults)))"
@@ -280,7 +283,7 @@ def _read_documents(path: Path, id: str) -> list[JSON]:
     Raises UnreadableInput with the given id if the file cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, id, str(error)) from error
     manifests, findings = read_substituted(text, str(path), text)
@@ -309,6 +312,6 @@ def _stamps(paths: Iterator[Path]) -> Iterator[tuple[str, int, int]]:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path, _LARGEST)
     except OSError:
         return b""

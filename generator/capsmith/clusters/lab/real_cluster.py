@@ -21,6 +21,7 @@ from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.tools import Toolbox, core_releases
 from capsmith.clusters.processes.tools.catalogue import core_module
 from capsmith.clusters.processes.user_kubeconfig import open_client
+from capsmith.regular_files import read_regular
 
 _INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
 _CORE = "cluster-api"
@@ -107,7 +108,7 @@ def copy_kubeconfig(kubeconfig: Path, target: Path) -> None:
     Raises LabError if ``kubeconfig`` cannot be read.
     """
     try:
-        text = kubeconfig.read_bytes()
+        text = read_regular(kubeconfig)
     except OSError as error:
         hint = "Specify the kubeconfig of a management cluster."
         message = f"cannot be read: {error.strerror}"

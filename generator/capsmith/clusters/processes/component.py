@@ -20,6 +20,7 @@ from capsmith.manifests.parse import (
     text_of,
     texts_of,
 )
+from capsmith.regular_files import read_regular_text
 
 _WEBHOOK_PORT = "webhook-server"
 _SUFFIX = "-components.yaml"
@@ -53,7 +54,7 @@ class ReleaseComponent:
         Raises UnreadableInput if the file is not valid YAML, or has an object without kind or name.
         """
         path = self.out / self.file
-        return parse_objects(_read_text(path, "release-yaml", "Correct the file."), path)
+        return parse_objects(read_asset(path, "release-yaml", "Correct the file."), path)
 
     @cached_property
     def label(self) -> str:
@@ -247,7 +248,7 @@ def read_newest_version(folder: Path) -> str:
     hint = "Specify the folder with the assets of a release."
     if not path.is_file():
         raise UnreadableInput("release-metadata", "no such file", file=str(path), hint=hint)
-    text = _read_text(path, "release-metadata", hint)
+    text = read_asset(path, "release-metadata", hint)
     manifests, findings = read_substituted(text, str(path), text)
     for found in findings:
         line = found.location.line
@@ -276,9 +277,12 @@ def _read_series(metadata: Manifest) -> Iterator[tuple[int, int]]:
         yield major, minor
 
 
-def _read_text(path: Path, id: str, hint: str) -> str:
-    """Return the content of a file; raise UnreadableInput if there is none in UTF-8."""
+def read_asset(path: Path, id: str, hint: str) -> str:
+    """Return the content of a release's file.
+
+    Raises UnreadableInput, with the given id and hint, if the file is no regular one in UTF-8.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableInput(id, str(error), file=str(path), hint=hint) from error

@@ -22,6 +22,7 @@ from capsmith.clusters.processes.exec_plugin import VERSIONS, ExecPlugin, Plugin
 from capsmith.clusters.processes.kube import Credentials, KubeClient
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.parse import list_of, mapping_of, read_substituted, text_of
+from capsmith.regular_files import read_regular
 
 _HINT = "Correct the kubeconfig, or specify another one with --kubeconfig."
 _MAX_BYTES = 4 * 1024 * 1024
@@ -145,6 +146,9 @@ def _client(access: ClusterAccess, folder: Path) -> KubeClient:
     # As in client-go, a token in the kubeconfig takes precedence over the command.
     plugin = None if token else _plugin(access)
     try:
+        for path in (authority, cert, key):
+            if path is not None:  # OpenSSL would wait for a pipe
+                read_regular(path)
         if plugin is not None:
             data = plugin.certificate()
             if all(data):
@@ -254,8 +258,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+        data = read_regular(path, _MAX_BYTES)
         if len(data) > _MAX_BYTES:
             raise _wrong(path, "the file is too large")
         return data.decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,6 @@ def test_a_kubeconfig_is_copied_for_its_owner_alone(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="cannot be read") as caught:
         copy_kubeconfig(tmp_path / "missing", target)
     assert caught.value.finding.id == "lab-cluster"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LabError, match="not a regular file"):
+        copy_kubeconfig(tmp_path / "pipe", target)

@@ -257,3 +257,12 @@ def test_each_file_of_the_image_changes_its_stamp(folder: Path, file: str) -> No
     (folder / file).parent.mkdir(exist_ok=True)
     (folder / file).write_text("changed")
     assert provider.image_stamp() != before
+
+
+def test_pipes_in_the_folder_do_not_block(folder: Path, provider: ProviderRepository) -> None:
+    os.mkfifo(folder / "config/pipe")
+    os.mkfifo(folder / "src/acme/pipe.py")
+    assert provider.released_digest() and provider.image_digest()
+    os.mkfifo(folder / "config/samples/pipe.yaml")
+    with pytest.raises(UnreadableInput, match="not a regular file"):
+        _ = provider.prerequisites

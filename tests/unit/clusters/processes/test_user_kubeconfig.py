@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,42 @@ def test_values_that_cannot_be_used_are_refused(
     access = read_access((write(tmp_path / "config", config(cluster, user)),))
     with pytest.raises(UnreadableInput, match=words), connect(access):
         pass
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+_COMMAND = {
+    "apiVersion": "client.authentication.k8s.io/v1",
+    "command": "echo",
+    "interactiveMode": "Never",
+    "provideClusterInfo": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user"),
+    [
+        ({}, {"tokenFile": "pipe"}),
+        ({}, {"client-certificate": "pipe", "client-key": "config"}),
+        ({}, {"client-certificate": "config", "client-key": "pipe"}),
+        ({"certificate-authority-data": "", "certificate-authority": "pipe"}, {}),
+        ({"certificate-authority-data": "", "certificate-authority": "pipe"}, {"exec": _COMMAND}),
+    ],
+)
+def test_pipes_are_refused_at_once(
+    pipe: Path, cluster: dict[str, Any], user: dict[str, Any]
+) -> None:
+    access = read_access((write(pipe.with_name("config"), config(cluster, user)),))
+    with pytest.raises(UnreadableInput, match="not a regular file"), connect(access):
+        pass
+
+
+def test_a_pipe_is_no_kubeconfig(pipe: Path) -> None:
+    assert "not a regular file" in refusal(pipe)
 
 
 @pytest.mark.parametrize(
