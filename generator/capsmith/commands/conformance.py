@@ -17,7 +17,7 @@ from capsmith import resources
 from capsmith.clusters.hiding import is_secret_variable
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.component import read_asset
-from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient, NoApiServerError
 from capsmith.clusters.processes.tools import core_releases, kubernetes_version, toolbox
 from capsmith.clusters.processes.tools.catalogue import KUBERNETES, core_module
 from capsmith.clusters.processes.user_kubeconfig import open_client
@@ -185,9 +185,13 @@ def _require_installed(client: KubeClient, *kinds: tuple[str, str]) -> str:
     is not installed.
     """
     try:
+        client.require_api_server()
         for kind, api_version in kinds:
             client.resolve(api_version, kind)
         return client.preferred_version(CORE_GROUP).rpartition("/")[2]
+    except NoApiServerError as error:
+        hint = "Specify the kubeconfig of a management cluster."
+        raise UnreadableInput("api-server", str(error), hint=hint) from error
     except (ApiError, LookupError, OSError, HTTPException) as error:
         raise UnreadableInput(
             "conformance-not-installed",

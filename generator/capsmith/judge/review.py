@@ -72,6 +72,7 @@ class Review:
         """
         questions = self._without_odd_names(questions)
         try:
+            self.client.require_api_server()
             crds, installed = self._dry_runs(questions.crds)
             access = tuple(
                 self._access([c for c in questions.used if c.manifest.name in installed])

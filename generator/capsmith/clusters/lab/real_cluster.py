@@ -15,7 +15,7 @@ from pathlib import Path
 from capsmith.clusters.lab.errors import LabError, keep_tail
 from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.state import LabState, write_state
-from capsmith.clusters.processes.kube import ApiError, KubeClient
+from capsmith.clusters.processes.kube import ApiError, KubeClient, NoApiServerError
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.tools import Toolbox, core_releases
@@ -88,7 +88,11 @@ class ExistingCluster:
 def _core_version(client: KubeClient) -> str:
     """Return the version of core that clusterctl installed."""
     try:
+        client.require_api_server()
         found = client.list(_INVENTORY, "Provider")
+    except NoApiServerError as error:
+        hint = "Specify the kubeconfig of a management cluster."
+        raise LabError("lab-cluster", str(error), hint=hint) from error
     except (ApiError, LookupError):
         found = []
     except (OSError, HTTPException) as error:

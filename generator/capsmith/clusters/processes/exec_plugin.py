@@ -8,19 +8,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.process import run_limited
 from capsmith.manifests.parse import list_of, mapping_of, text_of
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MARGIN = timedelta(seconds=30)
 """Remaining lifetime below which a token is not used, because it could expire during a request."""
 _SECONDS = 60.0
+_MAX_BYTES = 4 * 1024 * 1024
+"""Maximum size of what the command writes."""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _SHOWN = 200
 
@@ -99,23 +102,23 @@ class ExecPlugin:
             spec["cluster"] = dict(self._cluster)
         request = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
         try:
-            ended = subprocess.run(
+            # Without standard input, a command that prompts the user fails immediately instead of
+            # waiting.
+            ended = run_limited(
                 command,
-                env={**os.environ, **environment, "KUBERNETES_EXEC_INFO": json.dumps(request)},
-                # Without standard input, a command that prompts the user fails immediately instead
-                # of waiting.
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
+                {**os.environ, **environment, "KUBERNETES_EXEC_INFO": json.dumps(request)},
                 timeout=_SECONDS,
+                limit=_MAX_BYTES,
             )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        except (OSError, ValueError) as error:
             raise PluginError(f"{command[0]} cannot run: {error}") from error
-        if ended.returncode:
-            last = (ended.stderr.strip().splitlines() or ["no message"])[-1][:_SHOWN]
-            raise PluginError(f"{command[0]} failed with exit code {ended.returncode}: {last}")
-        return _status(ended.stdout, version, command[0])
+        except ProcessError as error:
+            raise PluginError(f"{command[0]}: {error}") from error
+        if ended.code:
+            lines = ended.errors.decode(errors="replace").strip().splitlines()
+            last = (lines or ["no message"])[-1][:_SHOWN]
+            raise PluginError(f"{command[0]} failed with exit code {ended.code}: {last}")
+        return _status(ended.output.decode(errors="replace"), version, command[0])
 
     def _command(self) -> str:
         name = text_of(self._config, "command")

@@ -31,9 +31,18 @@ _ATTEMPTS = 3
 _BUSY_SECONDS = 60.0
 _BUSY_STEP = 0.2
 _REQUEST_SECONDS = 60.0
+"""Maximum time without a byte from the server."""
+_TOTAL_SECONDS = 120.0
+"""Maximum time from a request to the end of its response; an API server ends one after 60."""
 _MAX_BYTES = 256 * 1024 * 1024
 """Maximum size of a response, or of a watch event, that is read."""
 _PLAIN = "text/plain"
+_ALWAYS_SERVED = ("v1", "apiextensions.k8s.io/v1")
+"""API versions of every API server with CRDs.
+
+Two, because a server may send the same for every path.
+"""
+_NO_API_SERVER = "the server is no API server of Kubernetes: it does not list its API versions"
 _MAX_MESSAGE = 10_000
 """Maximum characters of a server's message that are kept."""
 _SHOWN = 200
@@ -57,6 +66,10 @@ class _Response(NamedTuple):
     text: str
     is_plain: bool
     """Whether it is plain text, such as a log, rather than JSON."""
+
+
+class NoApiServerError(ApiError):
+    """Raised for responses of a server that is no API server of Kubernetes."""
 
 
 class StaleError(ApiError, PassingError):
@@ -86,6 +99,36 @@ class Credentials:
     token: str | None = None
     source: TokenSource | None = None
     """Source of expiring tokens to use instead of ``token``; None if there is none."""
+
+
+class _TotalTimeout(TimeoutError):
+    """Raised for a response that is not complete in time, however often something arrives."""
+
+
+class _TimedSocket(ssl.SSLSocket):
+    """A socket whose reads and writes must all be done before a deadline.
+
+    The timeout of a socket begins again with each byte, so that a server that sends one byte a
+    minute would never exceed it.
+    """
+
+    deadline: float | None = None
+    """When the current request must be complete; None without a limit."""
+
+    def recv_into(self, *args: Any, **options: Any) -> int:
+        self._limit()
+        return super().recv_into(*args, **options)
+
+    def send(self, *args: Any, **options: Any) -> int:
+        self._limit()
+        return super().send(*args, **options)
+
+    def _limit(self) -> None:
+        if self.deadline is not None:
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                raise _TotalTimeout(f"no complete response within {_TOTAL_SECONDS:g} seconds")
+            self.settimeout(min(_REQUEST_SECONDS, left))
 
 
 @dataclass(frozen=True)
@@ -256,6 +299,28 @@ class KubeClient:
             raise LookupError(f"the server prefers no version of {group}")
         return version
 
+    def require_api_server(self) -> None:
+        """Raise NoApiServerError if the server does not list API versions as API servers do.
+
+        Raises OSError or HTTPException if it does not respond.
+        """
+        for version in _ALWAYS_SERVED:
+            path = build_api_root(version)
+            try:
+                found = self.request("GET", path)
+            except StaleError as error:
+                raise NoApiServerError("GET", path, error.status, _NO_API_SERVER) from error
+            # A missing permission says nothing; the requests that follow decide.
+            except ApiError as error:
+                if error.status != http.HTTPStatus.FORBIDDEN:
+                    raise
+            else:
+                if (text_of(found, "kind"), text_of(found, "groupVersion")) != (
+                    "APIResourceList",
+                    version,
+                ):
+                    raise NoApiServerError("GET", path, http.HTTPStatus.OK, _NO_API_SERVER)
+
     def request(
         self,
         method: str,
@@ -340,6 +405,7 @@ class KubeClient:
         for attempt in range(1, _ATTEMPTS + 1):
             connection = self._connection()
             try:
+                _set_deadline(connection)
                 connection.request(method, target, payload, headers)
                 response = connection.getresponse()
                 content_type = response.headers.get("Content-Type") or ""
@@ -349,11 +415,11 @@ class KubeClient:
                 # The rest of the response has not been read.
                 connection.close()
                 raise
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException) as error:
                 # The server may have closed an idle connection in the meantime.
                 connection.close()
                 self._connections.pop(threading.current_thread(), None)
-                if attempt == _ATTEMPTS:
+                if attempt == _ATTEMPTS or isinstance(error, _TotalTimeout):
                     raise
         raise AssertionError("unreachable")
 
@@ -405,6 +471,14 @@ def is_busy(status: int, text: str) -> bool:
     # Only this message is retried: retrying any other 500 would hide a failure of the server.
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
     return away or status in (429, 503, 504)
+
+
+def _set_deadline(connection: http.client.HTTPSConnection) -> None:
+    """Connect if there is no connection, and limit the time for the next request."""
+    if connection.sock is None:
+        connection.connect()
+    if isinstance(connection.sock, _TimedSocket):
+        connection.sock.deadline = time.monotonic() + _TOTAL_SECONDS
 
 
 def build_dry_run_query(dry_run: bool) -> dict[str, str]:
@@ -462,6 +536,7 @@ def create_api_server_context(authority: Path) -> ssl.SSLContext:
     ``authority`` is the path to the CA bundle.  Raises OSError if it cannot be read.
     """
     context = ssl.create_default_context(cafile=str(authority))
+    context.sslsocket_class = _TimedSocket
     # Since Python 3.13 this flag is set by default (https://docs.python.org/3.13/library/ssl.html,
     # ssl.create_default_context).  It rejects certificates without key identifiers, such as those
     # of EKS (https://github.com/kubernetes-client/python/issues/2394), and authorities without key

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.wait import PATIENCE, eventually
@@ -58,6 +58,7 @@ _CHUNK = 64 * 1024
 _ANSWER_SECONDS = 5.0
 _NO_ANSWER = (OSError, http.client.HTTPException)
 _TERM_SECONDS = 30.0
+_POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -302,6 +303,71 @@ def read_output(
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
     return output[:limit]
+
+
+class Ended(NamedTuple):
+    """A program that has ended."""
+
+    code: int
+    output: bytes
+    errors: bytes
+
+
+def run_limited(
+    command: Sequence[str], env: Mapping[str, str], *, timeout: float, limit: int
+) -> Ended:
+    """Run a command without standard input, and return its exit code and what it wrote.
+
+    At the end, all processes of its group are killed.  Raises OSError if it cannot run, and
+    ProcessError if it has not ended after ``timeout`` seconds, or writes more than ``limit`` bytes.
+    """
+    end = time.monotonic() + timeout
+    child = subprocess.Popen(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with child:
+        try:
+            output, errors = _read_both(child, end, limit)
+            while not _has_ended(child) and time.monotonic() < end:
+                time.sleep(_POLL_SECONDS)
+            if not _has_ended(child):
+                raise TimeoutError
+        except TimeoutError as error:
+            raise ProcessError(f"it has not ended after {timeout:g} seconds") from error
+        finally:
+            # Before the wait, as above.
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+    return Ended(child.returncode, output, errors)
+
+
+def _read_both(child: subprocess.Popen[bytes], end: float, limit: int) -> tuple[bytes, bytes]:
+    """Return what a command writes to its two streams until it closes them."""
+    parts = {cast(IO[bytes], child.stdout): bytearray(), cast(IO[bytes], child.stderr): bytearray()}
+    waiting = list(parts)
+    while waiting:
+        ready = select.select(waiting, [], [], max(0.0, end - time.monotonic()))[0]
+        if not ready:
+            raise TimeoutError
+        for stream in ready:
+            chunk = os.read(stream.fileno(), _CHUNK)
+            parts[stream] += chunk
+            if not chunk:
+                waiting.remove(stream)
+        if sum(map(len, parts.values())) > limit:
+            raise ProcessError(f"it has written more than {limit} bytes")
+    output, errors = parts.values()
+    return bytes(output), bytes(errors)
+
+
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    # Leaves the exit code to the wait, until which no other process can have the id.
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def open_local(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import ssl
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 import trustme
 import yaml
 
+from capsmith.clusters.processes import exec_plugin
 from capsmith.clusters.processes.exec_plugin import ExecPlugin, PluginError
 from capsmith.clusters.processes.kube import ApiError
 from capsmith.clusters.processes.user_kubeconfig import connect, open_client, read_access
@@ -227,6 +229,32 @@ def test_commands_that_fail_are_explained(site: Site, config: dict[str, Any], me
     with pytest.raises(PluginError) as caught:
         ExecPlugin({"apiVersion": VERSION, **config}, {}, site.folder).token()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("tail -f /dev/null > KEPT & echo started; wait", "has not ended after 0.5 seconds"),
+        ("exec >&- 2>&-; exec tail -f /dev/null > KEPT", "has not ended after 0.5 seconds"),
+        ("tail -f /dev/null > KEPT & exec yes", "has written more than 100000 bytes"),
+    ],
+)
+def test_commands_without_end_are_killed_with_their_children(
+    site: Site, monkeypatch: pytest.MonkeyPatch, script: str, message: str
+) -> None:
+    monkeypatch.setattr(exec_plugin, "_SECONDS", 0.5)
+    monkeypatch.setattr(exec_plugin, "_MAX_BYTES", 100_000)
+    kept = site.folder / "kept"
+    os.mkfifo(kept)
+    # The child holds the pipe open for writing until it is killed.
+    reader = os.open(kept, os.O_RDONLY | os.O_NONBLOCK)
+    args = ["-c", script.replace("KEPT", str(kept))]
+    config = {"apiVersion": VERSION, "command": "sh", "args": args}
+    with pytest.raises(PluginError, match=message):
+        ExecPlugin(config, {}, site.folder).token()
+    os.set_blocking(reader, True)
+    assert os.read(reader, 1) == b""
+    os.close(reader)
 
 
 @pytest.mark.parametrize(

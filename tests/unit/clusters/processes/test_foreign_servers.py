@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import json
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,9 +12,15 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 import pytest
+import trustme
 
 from capsmith.clusters.processes import kube
-from capsmith.clusters.processes.kube import ApiError, Credentials, KubeClient
+from capsmith.clusters.processes.kube import (
+    ApiError,
+    Credentials,
+    KubeClient,
+    NoApiServerError,
+)
 from capsmith.clusters.processes.pki import Pki
 
 
@@ -118,3 +126,66 @@ def test_a_long_message_is_cut(client: _Client, monkeypatch: pytest.MonkeyPatch)
         client.request("GET", "/version")
     assert caught.value.message.startswith("no\n")
     assert len(str(caught.value)) < 11_000
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"kind": "Status", "apiVersion": "v1", "status": "Success"},
+        {"kind": "APIResourceList", "groupVersion": "v1", "resources": []},
+        {"kind": "List", "items": [], "metadata": {"name": "any"}},
+    ],
+)
+def test_a_server_that_sends_the_same_for_every_path_is_no_api_server(
+    client: _Client, monkeypatch: pytest.MonkeyPatch, document: dict[str, object]
+) -> None:
+    answer(monkeypatch, json.dumps(document).encode())
+    with pytest.raises(NoApiServerError, match="no API server of Kubernetes"):
+        client.require_api_server()
+
+
+def test_a_web_server_is_no_api_server(client: _Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, b"not found", 404, "plain")
+    with pytest.raises(NoApiServerError):
+        client.require_api_server()
+
+
+def test_a_user_who_may_not_list_versions_may_have_an_api_server(
+    client: _Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, b'{"kind": "Status", "message": "no"}', 403)
+    client.require_api_server()
+
+
+class _Endless(_Handler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b" ")
+        except OSError:
+            pass  # the client has closed the connection
+
+
+def test_the_time_of_a_request_is_limited_however_often_a_byte_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    monkeypatch.setattr(kube, "_TOTAL_SECONDS", 0.3)
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        client = KubeClient(
+            f"https://127.0.0.1:{server.server_address[1]}", Credentials(tmp_path / "ca.crt")
+        )
+        with pytest.raises(TimeoutError, match=r"no complete response within 0\.3 seconds"):
+            client.request("GET", "/version")
+        client.close()
+        server.shutdown()
+        thread.join()
