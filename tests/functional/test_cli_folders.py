@@ -142,3 +142,19 @@ def test_a_loop_of_symlinks_is_reported() -> None:
     assert result.exit_code == 2
     assert "output-not-a-folder" in result.output or "output-unwritable" in result.output
     assert run("generate", "loop/provider.yaml").exit_code == 2
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "html", "markdown"])
+def test_a_current_folder_that_was_removed_is_named(format_: str) -> None:
+    assert run("generate", ACME, "-o", "repo").exit_code == 0
+    repository = Path("repo").resolve()
+    removed = Path("removed")
+    removed.mkdir()
+    os.chdir(removed)
+    os.rmdir(Path("..") / removed)
+    result = run("doctor", repository, "--format", format_)
+    if format_ in ("text", "json"):
+        assert result.exit_code == 0
+    else:
+        assert result.exit_code == 2
+        assert "working-folder: the current folder was removed" in result.output

@@ -119,4 +119,27 @@ def test_a_pipe_is_not_opened(tmp_path: Path, key: str) -> None:
     folder = tree(tmp_path)
     os.mkfifo(folder / "default" / "pipe.yaml")
     write(folder / "default", {"resources": ["../crd"], key: ["pipe.yaml"]})
-    assert refused(str(folder / "default")) == "verify-remote"
+    assert refused(str(folder / "default")) == "verify-kustomize"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"configMapGenerator": [{"name": "a", "files": ["key=pipe.yaml"]}]},
+        {"secretGenerator": [{"name": "a", "envs": ["pipe.yaml"]}]},
+        {"configurations": ["pipe.yaml"]},
+        {"crds": ["pipe.yaml"]},
+        {"replacements": [{"path": "pipe.yaml"}]},
+        {"openapi": {"path": "pipe.yaml"}},
+        {"components": ["pipe"]},
+    ],
+)
+def test_pipes_are_refused_wherever_a_kustomization_names_them(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    folder = tree(tmp_path)
+    os.mkfifo(folder / "default" / "pipe.yaml")
+    (folder / "default" / "pipe").mkdir()
+    os.mkfifo(folder / "default" / "pipe" / "kustomization.yml")
+    write(folder / "default", {"resources": ["../crd"], **more})
+    assert refused(str(folder / "default")) == "verify-kustomize"

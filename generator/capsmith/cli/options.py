@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import gc
 import os
@@ -198,16 +199,21 @@ def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
 
 def _report_disk_error(error: OSError, format: str) -> int:
     """Print an error of a file operation, or of writing the output; return the exit code."""
+    is_gone = error.filename is None and error.errno == errno.ENOENT
     # Writing to a stream has no file name.
-    if error.filename is None:
+    if error.filename is None and not is_gone:
         return report_unwritable(error)
     from pathlib import Path
 
     from capsmith.console import Console
+    from capsmith.errors import DiskError
     from capsmith.workspace.hold import make_disk_error
 
     hint = "Free space or correct permissions, and run this again."
     failure = make_disk_error(error, Path(), hint)
+    if is_gone:  # what os.getcwd raises
+        hint = "Change to a folder that exists, and run this again."
+        failure = DiskError("working-folder", "the current folder was removed", hint=hint)
     Console(format).print_failure(failure)
     return failure.exit_code
 

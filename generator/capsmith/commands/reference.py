@@ -16,6 +16,7 @@ from capsmith.errors import Refused
 from capsmith.reference import html, markdown
 from capsmith.reference.model import MARK
 from capsmith.reference.pages import build_pages
+from capsmith.regular_files import read_regular
 from capsmith.workspace.files import replace_file, resolve_inside
 from capsmith.workspace.hold import convert_disk_errors
 
@@ -57,7 +58,7 @@ def write_reference(folder: Path, format_: str) -> int:
 
 
 def _require_replaceable(file: Path) -> None:
-    if file.exists() and MARK.encode() not in file.read_bytes()[:200]:
+    if file.exists() and MARK.encode() not in read_regular(file)[:200]:
         raise Refused(
             "reference-exists",
             "the file already exists and is not a page of the reference",

@@ -12,6 +12,7 @@ can no longer reach the file under its name.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import functools
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from capsmith.errors import Refused
+from capsmith.regular_files import NotRegularError
 from capsmith.safetext import RelativePath
 from capsmith.tree import digest_stream
 
@@ -114,6 +116,18 @@ def read_permissions(file: Path) -> int:
     return stat.S_IMODE(file.stat().st_mode) & 0o777
 
 
+def keep_owner(former: Path, file: Path) -> None:
+    """Give ``file`` the owner and the group of ``former``, as far as this user may."""
+    if sys.platform == "win32":
+        return
+    there, here = former.stat(), file.stat()
+    # The group first: who may not give a file away may still choose among their own groups.
+    for owner, group in ((-1, there.st_gid), (there.st_uid, -1)):
+        if (owner, group) not in ((-1, here.st_gid), (here.st_uid, -1)):
+            with contextlib.suppress(PermissionError):
+                os.chown(file, owner, group)
+
+
 def write_synced(target: Path, content: bytes, permissions: int) -> None:
     """Write a file with the given permissions to an existing folder, and sync it to disk.
 
@@ -177,9 +191,16 @@ def replace_file(target: Path, content: bytes) -> None:
     # Synced before the rename: otherwise the new name could refer to an empty file after a power
     # failure.
     target.parent.mkdir(parents=True, exist_ok=True)
+    # Through links, because the rename would replace a link, such as /dev/stdout, by a file.
+    target = Path(os.path.realpath(target))
+    exists = target.exists()
+    if exists and not (target.is_file() or target.is_dir()):  # a rename would remove a pipe or a device
+        raise NotRegularError(errno.EINVAL, "not a regular file", str(target))
     temporary = _reserve_name(target)
     try:
-        write_synced(temporary, content, 0o644)
+        write_synced(temporary, content, read_permissions(target) if exists else 0o644)
+        if exists:
+            keep_owner(target, temporary)
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -35,6 +35,7 @@ from capsmith.safetext import RelativePath
 from capsmith.workspace.files import (
     MAX_BYTES,
     digest_file,
+    keep_owner,
     make_refusal,
     read_permissions,
     remove_empty_parents,
@@ -52,6 +53,8 @@ class Write(NamedTuple):
 
     content: bytes
     mode: int | None
+    is_exact: bool = False
+    """Whether an existing file gets exactly these permissions, or only becomes executable or not."""
 
 
 class Change:
@@ -73,7 +76,7 @@ class Change:
         """
         data = content.encode() if isinstance(content, str) else content
         usual = None if executable is None else 0o755 if executable else 0o644
-        self.writes[str(RelativePath(path))] = Write(data, mode or usual)
+        self.writes[str(RelativePath(path))] = Write(data, mode or usual, bool(mode))
 
     def remove(self, path: str) -> None:
         """Add the removal of ``path`` to the change."""
@@ -147,6 +150,7 @@ class Journal:
             raise make_refusal(_STAGE, "this cannot be removed")
         try:
             write_all(self._staged(path, file) for path, file in change.writes.items())
+            self._keep_owners(change.writes, self._new)
             paths = sorted({*change.writes, *change.removals})
             # Read from disk, not from memory: content that was not written as intended must not be
             # moved.
@@ -157,6 +161,7 @@ class Journal:
                     raise _saved(path)
             # Copies, not moves, because the files must stay in place until the list is written.
             write_all(self._kept(path) for path in _written(before))
+            self._keep_owners(_written(before), self._old)
             for path in _written(before):
                 if digest_file(self._old(path)) != before[path]:  # saved while it was copied
                     raise _saved(path)
@@ -353,11 +358,23 @@ class Journal:
     def _staged(self, path: str, file: Write) -> tuple[Path, bytes, int]:
         there = resolve_inside(self._folder, path)
         kept = read_permissions(there) if there.is_file() else 0o644
-        return self._new(path), file.content, kept if file.mode is None else file.mode
+        if file.mode is None or file.is_exact:
+            return self._new(path), file.content, kept if file.mode is None else file.mode
+        # A file that a group may write stays so.  As in git, who can read may execute.
+        shared = kept & 0o666
+        executable = (shared & 0o444) >> 2 if file.mode & 0o111 else 0
+        return self._new(path), file.content, shared | executable
 
     def _kept(self, path: str) -> tuple[Path, bytes, int]:
         there = resolve_inside(self._folder, path)
         return self._old(path), there.read_bytes(), read_permissions(there)
+
+    def _keep_owners(self, paths: Iterable[str], copy: Callable[[str], Path]) -> None:
+        """Give the staged copies of existing files their owner and group."""
+        for path in paths:
+            there = resolve_inside(self._folder, path)
+            if there.is_file():
+                keep_owner(there, copy(path))
 
     def _new(self, path: str) -> Path:
         return resolve_without_symlinks(self._folder, f"{_STAGE}/new/{RelativePath(path)}")

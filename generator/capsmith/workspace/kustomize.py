@@ -19,6 +19,8 @@ _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 _TIMEOUT = 120.0
 """Timeout of kustomize, in seconds."""
 _OVERLAY = "buildMetadata: [originAnnotations]\nresources:\n- {folder}\n"
+_LONGEST_PATH = 1024
+"""Maximum characters of a path in a kustomization that is looked up."""
 _PLUGINS = ("generators", "transformers", "validators")
 _FOLLOWED = (*REFERENCES, *_PLUGINS)
 _UNCHANGED = frozenset({"apiversion", "kind", "metadata", *REFERENCES})
@@ -140,6 +142,7 @@ def _refuse_remote(top: Path) -> None:
         folder = waiting.pop()
         for file in (folder.path / name for name in KUSTOMIZATION_FILES):
             if not file.is_file():
+                _refuse_special(file, file)
                 continue
             for below in _check_kustomization(folder, file):
                 resolved = below._replace(path=below.path.resolve())
@@ -155,6 +158,10 @@ def _refuse_remote(top: Path) -> None:
 def _check_kustomization(folder: _Folder, file: Path) -> Iterator[_Folder]:
     """Yield the folders that a kustomization names; raise UnreadableInput for addresses."""
     for document in _read_documents(file):
+        for text in _list_texts(document):
+            # Generators name files with or without a key: KEY=PATH.
+            for name in {text, text.partition("=")[2]} - {""}:
+                _refuse_special(folder.path / name, file)
         named = [(key, str(name)) for key in _FOLLOWED for name in list_of(document, key)]
         paths = [(key, name) for key, name in named if "\n" not in name]  # the others are YAML
         for _, name in paths:
@@ -202,6 +209,30 @@ def _list_patch_files(document: Mapping[Any, Any]) -> Iterator[str]:
             name = entry if isinstance(entry, str) else text_of(entry, "path")
             if name and "\n" not in name and not name.startswith("{"):
                 yield name
+
+
+def _refuse_special(path: Path, file: Path) -> None:
+    """Raise UnreadableInput for a pipe or a device, which kustomize would wait for.
+
+    ``file`` is the kustomization that names it.
+    """
+    if os.path.lexists(path) and path.exists() and not _exists(path):
+        raise UnreadableInput(
+            "verify-kustomize",
+            f"{path.name} is not a regular file",
+            file=str(file),
+            hint=_HINT,
+        )
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    """Yield the strings of a kustomization that may be paths."""
+    if isinstance(value, str):
+        if "\n" not in value and "\0" not in value and len(value) <= _LONGEST_PATH:
+            yield value
+    elif isinstance(value, dict | list):
+        for below in value.values() if isinstance(value, dict) else value:
+            yield from _list_texts(below)
 
 
 def _exists(path: Path) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.workspace.files import replace_file, write_all
-from capsmith.workspace.repository import Repository
+from capsmith.workspace.repository import Change, Repository
 from tests.unit.workspace.changing import before_each_move, change, contents
 
 MANY = tuple(f"{folder}/{name}" for folder in ("a", "b/c") for name in range(20))
@@ -97,3 +97,63 @@ def test_a_file_that_cannot_be_replaced_leaves_no_temporary_file(tmp_path: Path)
     with pytest.raises(IsADirectoryError):
         replace_file(tmp_path / "baseline.yaml", b"new")
     assert [entry.name for entry in tmp_path.iterdir()] == ["baseline.yaml"]
+
+
+def test_replacing_a_file_keeps_its_permissions_and_its_link(tmp_path: Path) -> None:
+    target = tmp_path / "baseline.yaml"
+    target.write_text("old")
+    target.chmod(0o660)
+    (tmp_path / "link").symlink_to(target)
+    replace_file(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o660
+
+
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        replace_file(tmp_path / "pipe", b"new")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("is_permitted", [True, False])
+def test_files_keep_owner_and_group_where_that_is_permitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_permitted: bool
+) -> None:
+    (tmp_path / "a").write_text("old")
+    given: list[tuple[str, int, int]] = []
+
+    def chown(path: Path, owner: int, group: int) -> None:
+        given.append((path.name, owner, group))
+        if not is_permitted:
+            raise PermissionError
+
+    stat = Path.stat
+
+    def foreign(path: Path, **options: bool) -> os.stat_result:
+        found = stat(path, **options)
+        if path != tmp_path / "a":
+            return found
+        return os.stat_result((*found[:4], 4711, 4712, *found[6:]))
+
+    monkeypatch.setattr(os, "chown", chown)
+    monkeypatch.setattr(Path, "stat", foreign)
+    Repository(tmp_path).apply(change("new", "a", "b"))
+    assert contents(tmp_path) == {"a": "new", "b": "new"}
+    assert given == [("a", -1, 4712), ("a", 4711, -1)] * 2  # the new file, and the one to undo
+
+
+@pytest.mark.parametrize(
+    ("mode", "executable", "after"),
+    [(0o664, False, 0o664), (0o660, True, 0o770), (0o755, False, 0o644)],
+)
+def test_generated_files_stay_shared(
+    tmp_path: Path, mode: int, executable: bool, after: int
+) -> None:
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "a").chmod(mode)
+    files = Change()
+    files.write("a", "new", executable)
+    Repository(tmp_path).apply(files)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == after
