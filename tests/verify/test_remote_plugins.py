@@ -143,3 +143,27 @@ def test_pipes_are_refused_wherever_a_kustomization_names_them(
     os.mkfifo(folder / "default" / "pipe" / "kustomization.yml")
     write(folder / "default", {"resources": ["../crd"], **more})
     assert refused(str(folder / "default")) == "verify-kustomize"
+
+
+def multiply(folder: Path, depth: int, names: str) -> str:
+    """Write kustomizations of which each names the next one by ``names``; return the first."""
+    below = "../default"
+    write(folder / "default", {"resources": ["../crd"]})
+    for level in range(depth):
+        parts = [f"level{level}-{name}" for name in names]
+        for part in parts:
+            (folder / part).mkdir()
+            write(folder / part, {"namePrefix": f"{part}-", "resources": [below]})
+        top = folder / f"level{level}"
+        top.mkdir()
+        write(top, {"resources": [f"../{part}" for part in parts]})
+        below = f"../{top.name}"
+    return str(top)
+
+
+def test_kustomizations_that_multiply_are_refused_at_once(tmp_path: Path) -> None:
+    assert refused(multiply(tree(tmp_path), 40, "ab")) == "verify-kustomize"
+
+
+def test_a_chain_of_kustomizations_is_built(tmp_path: Path) -> None:
+    violations(multiply(tree(tmp_path), 40, "a"))

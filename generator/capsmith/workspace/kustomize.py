@@ -19,6 +19,8 @@ _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 _TIMEOUT = 120.0
 """Timeout of kustomize, in seconds."""
 _OVERLAY = "buildMetadata: [originAnnotations]\nresources:\n- {folder}\n"
+_MOST_BUILDS = 2_000
+"""Maximum number of kustomizations in a build, each as often as others name it."""
 _LONGEST_PATH = 1024
 """Maximum characters of a path in a kustomization that is looked up."""
 _PLUGINS = ("generators", "transformers", "validators")
@@ -134,10 +136,12 @@ class _Folder(NamedTuple):
 def _refuse_remote(top: Path) -> None:
     """Raise UnreadableInput if kustomize would treat a name as a remote address.
 
-    Follows every folder and plugin configuration that a kustomization names.
+    Follows every folder and plugin configuration that a kustomization names.  Also refuses
+    kustomizations that would build one another so often that kustomize does not end in time.
     """
     # Not recursive, because a chain of folders can be longer than Python's stack.
     seen, waiting = {_Folder(top.resolve())}, [_Folder(top)]
+    edges: dict[Path, list[Path]] = {}
     while waiting:
         folder = waiting.pop()
         for file in (folder.path / name for name in KUSTOMIZATION_FILES):
@@ -146,6 +150,7 @@ def _refuse_remote(top: Path) -> None:
                 continue
             for below in _check_kustomization(folder, file):
                 resolved = below._replace(path=below.path.resolve())
+                edges.setdefault(folder.path.resolve(), []).append(resolved.path)
                 if resolved not in seen:
                     seen.add(resolved)
                     # Resolved, because otherwise each link of a chain would lengthen the path, up
@@ -153,6 +158,28 @@ def _refuse_remote(top: Path) -> None:
                     path = resolved.path
                     shown = path if top.is_absolute() else Path(os.path.relpath(path))
                     waiting.append(resolved._replace(path=shown))
+    if _count_builds(top.resolve(), edges) > _MOST_BUILDS:
+        reason = f"its parts name one another, and would be built more than {_MOST_BUILDS} times"
+        raise _refusal(top, reason)
+
+
+def _count_builds(top: Path, edges: Mapping[Path, Sequence[Path]]) -> int:
+    """Return how many kustomizations kustomize builds: one again for each that names it.
+
+    Cycles, which kustomize refuses, add nothing.
+    """
+    counts: dict[Path, int] = {}
+    waiting = [top]
+    while waiting:
+        folder = waiting[-1]
+        below = edges.get(folder, ())
+        if folder not in counts:
+            counts[folder] = 0  # a kustomization that names this one meanwhile closes a cycle
+            waiting += [each for each in below if each not in counts]
+        else:
+            waiting.pop()
+            counts[folder] = 1 + sum(counts[each] for each in below)
+    return counts[top]
 
 
 def _check_kustomization(folder: _Folder, file: Path) -> Iterator[_Folder]:

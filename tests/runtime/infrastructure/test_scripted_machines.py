@@ -354,3 +354,30 @@ def _ready_message(env: InfrastructureEnvironment, key: Any) -> str:
     conditions = env.core.infra_machine(key)["status"]["conditions"]
     (message,) = (each["message"] for each in conditions if each["type"] == "Ready")
     return str(message)
+
+
+class TestFullConditions(ScriptedMachines):
+    """An object whose status has as many conditions of others as its CRD allows."""
+
+    @scenario
+    async def test_it_stops_no_other_and_recovers(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(UP)
+        cluster = await env.running_cluster()
+        full = await env.running_machine(cluster, "full")
+        kind = env.machine_kind.resource.kind
+        ready = env.core.infra_machine(full)["status"]["conditions"][0]
+        foreign = [{**ready, "type": f"Foreign{number}"} for number in range(32)]
+        env.api.change(kind, full, {"status": {"conditions": foreign}})
+        await env.eventually("an event", lambda: env.api.all("Event"))
+        assert "maxItems" in str(env.api.all("Event")[0])
+        script.results = [Waiting("Rebooting", "wait for it", SOON)]
+        other = env.core.add_machine(cluster, "other")
+        await env.eventually("other", lambda: ready_condition(env, other) == ("False", "Rebooting"))
+        assert env.core.infra_machine(full)["status"]["conditions"] == foreign
+
+        env.api.change(kind, full, {"status": {"conditions": foreign[:-2]}})
+        waiting = ("Unknown", "Rebooting")
+        await env.eventually("recovers", lambda: ready_condition(env, full) == waiting)
+        assert len(env.core.infra_machine(full)["status"]["conditions"]) == 32
