@@ -167,3 +167,14 @@ def test_kustomizations_that_multiply_are_refused_at_once(tmp_path: Path) -> Non
 
 def test_a_chain_of_kustomizations_is_built(tmp_path: Path) -> None:
     violations(multiply(tree(tmp_path), 40, "a"))
+
+
+@pytest.mark.parametrize("key", ["resources", "patchesStrategicMerge", "configurations"])
+def test_a_file_that_contains_itself_is_not_built(tmp_path: Path, key: str) -> None:
+    """kustomize would use all memory until its stack overflows."""
+    folder = tree(tmp_path)
+    (folder / "default" / "endless.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: &a\n  name: a\n  labels: *a\n"
+    )
+    write(folder / "default", {"resources": ["../crd"], key: ["endless.yaml"]})
+    assert refused(str(folder / "default")) == "verify-kustomize"

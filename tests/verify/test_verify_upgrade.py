@@ -31,7 +31,10 @@ def release() -> Release:
     machine["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
     machine["spec"]["versions"][-1]["selectableFields"] = [{"jsonPath": ".spec.size"}]
     service = {"namespace": "acme-system", "name": "acme-webhook"}
-    hooks = [{"name": "a.example.com", "failurePolicy": "Fail", "clientConfig": HOOK}]
+    called = {"operations": ["CREATE"], "apiGroups": [GROUP], "apiVersions": ["v1"]}
+    rules = [{**called, "resources": ["acmemachines/status", "others"]}]
+    hook = {"name": "a.example.com", "failurePolicy": "Fail", "clientConfig": HOOK}
+    hooks = [{**hook, "rules": rules}]
     series = {"major": 0, "minor": 1, "contract": "v1beta2"}
     return {
         "crd": machine,
@@ -174,6 +177,52 @@ def test_nothing_changes(tmp_path: Path) -> None:
     assert found(tmp_path, release(), release()) == []
 
 
+def _call(content: Release, rules: list[dict[str, Any]]) -> None:
+    """Let the hook, whose Service is gone, have other rules, and convert nothing."""
+    (hook,) = content["hook"]["webhooks"]
+    hook["rules"] = [hook["rules"][0] | each for each in rules]
+    content["service"]["metadata"].update(name="acme-other")
+    client = {"service": {"namespace": "acme-system", "name": "acme-other"}}
+    _convert_by(content, client)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"apiGroups": ["*"], "resources": ["*"]},
+        {"resources": ["*/*"]},
+        {"apiGroups": ["apps", GROUP], "resources": ["deployments"]},
+    ],
+)
+def test_a_webhook_may_be_called_for_other_resources(tmp_path: Path, rule: dict[str, Any]) -> None:
+    """Proves: UP-16."""
+    new = release()
+    _call(new, [rule])
+    assert {each["id"] for each in found(tmp_path, release(), new)} == {"UP-16"}
+
+
+def _patterns(old: str, new: str) -> tuple[Release, Release]:
+    releases = release(), release()
+    for content, pattern in zip(releases, (old, new), strict=True):
+        _fields(content)["size"] = {"type": "string", "pattern": pattern}
+    return releases
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_found"),
+    [
+        ("^[a-z]+$", "^[a-z0-9]+$", False),
+        ("^[a-z0-9]+$", "^[a-z]+$", True),
+        ("(?i)^a$", "^[aA]$", True),  # not compared
+    ],
+)
+def test_a_pattern_that_accepts_more_refuses_nothing(
+    tmp_path: Path, old: str, new: str, is_found: bool
+) -> None:
+    """Proves: UP-06."""
+    assert bool(found(tmp_path, *_patterns(old, new))) == is_found
+
+
 COMPATIBLE: dict[str, Callable[[Release], object]] = {
     "a-field-more": lambda r: _fields(r).update(more={"type": "string"}),
     "required-with-default": lambda r: _spec(r).update(required=["size"]),
@@ -195,6 +244,8 @@ COMPATIBLE: dict[str, Callable[[Release], object]] = {
             clientConfig={"service": {"namespace": "acme-system", "name": "acme-other"}}
         ),
     ),
+    "hook-without-rules": lambda r: _call(r, []),
+    "hook-without-resource": lambda r: _call(r, [{"resources": ["others"]}]),
     "another-namespace": lambda r: (
         r["namespace"]["metadata"].update(name="other-system"),
         r["service"]["metadata"].update(namespace="other-system"),

@@ -472,6 +472,7 @@ class Comparison(StrEnum):
     DIVISOR = "divisor"
     FORM = "form"
     """A changed value means that the schema accepts different values."""
+    PATTERN = "pattern"
     FORMAT = "format"
     CHOICES = "choices"
     NULLABLE = "nullable"

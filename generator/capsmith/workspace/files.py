@@ -194,7 +194,9 @@ def replace_file(target: Path, content: bytes) -> None:
     # Through links, because the rename would replace a link, such as /dev/stdout, by a file.
     target = Path(os.path.realpath(target))
     exists = target.exists()
-    if exists and not (target.is_file() or target.is_dir()):  # a rename would remove a pipe or a device
+    if exists and not (
+        target.is_file() or target.is_dir()
+    ):  # a rename would remove a pipe or a device
         raise NotRegularError(errno.EINVAL, "not a regular file", str(target))
     temporary = _reserve_name(target)
     try:

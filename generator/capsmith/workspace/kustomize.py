@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, REFERENCES
 from capsmith.manifests.parse import list_of, parse_manifests, text_of
+from capsmith.regular_files import read_regular_text
 from capsmith.workspace.reading import read_document
 
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
@@ -21,6 +22,8 @@ _TIMEOUT = 120.0
 _OVERLAY = "buildMetadata: [originAnnotations]\nresources:\n- {folder}\n"
 _MOST_BUILDS = 2_000
 """Maximum number of kustomizations in a build, each as often as others name it."""
+_ANCHOR, _ALIAS = re.compile(r"(?:^|[\s:,\[{-])&\w"), re.compile(r"(?:^|[\s:,\[{-])\*\w")
+_CRASHES = ("fatal error: ", "panic: ")
 _LONGEST_PATH = 1024
 """Maximum characters of a path in a kustomization that is looked up."""
 _PLUGINS = ("generators", "transformers", "validators")
@@ -122,6 +125,9 @@ def _read_reason(lines: Sequence[str]) -> str:
     begins = [number for number, line in enumerate(lines) if line.endswith(_BEGINS)]
     if begins and lines[-1].strip() == ">":
         return " ".join(line.strip() for line in lines[begins[-1] + 1 : -1])
+    crashes = [line for line in lines if line.startswith(_CRASHES)]
+    if crashes:  # of a program in Go, with the stacks of its goroutines after it
+        return crashes[0]
     found = _LOGGED.match(lines[-1])
     return found[1].replace('\\"', '"') if found else lines[-1]
 
@@ -202,6 +208,8 @@ def _check_kustomization(folder: _Folder, file: Path) -> Iterator[_Folder]:
         for name in _list_patch_files(document):
             if not _exists(folder.path / name):
                 raise _missing(name, file)
+        for text in _list_texts(document):
+            _refuse_unreadable(folder.path / text)
         if folder.has_plugins:
             _refuse_changes(document, file)
         for key, name in named:
@@ -250,6 +258,23 @@ def _refuse_special(path: Path, file: Path) -> None:
             file=str(file),
             hint=_HINT,
         )
+
+
+def _refuse_unreadable(path: Path) -> None:
+    """Raise UnreadableInput for a file whose aliases contain themselves or expand to too much.
+
+    kustomize would use all memory for minutes.
+    """
+    if not (_exists(path) and path.is_file()):
+        return
+    try:
+        text = read_regular_text(path)
+    except (OSError, UnicodeDecodeError):
+        return  # kustomize reports it
+    # Most files have no alias, and parsing is the greater part of the work.
+    if _ALIAS.search(text) and _ANCHOR.search(text):
+        for found in parse_manifests(text, str(path))[1]:
+            raise _refusal(path, found.message)
 
 
 def _list_texts(value: Any) -> Iterator[str]:

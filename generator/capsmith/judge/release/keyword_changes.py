@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from capsmith.cel_text import normalize_rule, refuses_values
 from capsmith.contract.model import Comparison, Keyword
 from capsmith.judge.release.implied_limits import is_implied
+from capsmith.judge.release.pattern_languages import is_included
 from capsmith.manifests.crds import EMBEDDED, INT_OR_STRING, OPEN
 from capsmith.manifests.parse import list_of, mapping_of
 
@@ -114,6 +115,14 @@ def _format(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     return _form(old, new, keyword) if is_checked and not is_wider else ("", "")
 
 
+def _pattern(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
+    before, after = old.get(keyword.name), new.get(keyword.name)
+    # For expressions that cannot be compared, a change may refuse values.
+    if isinstance(before, str) and isinstance(after, str) and is_included(before, after):
+        return "", ""
+    return _form(old, new, keyword)
+
+
 def _choices(old: Schema, new: Schema, keyword: Keyword) -> _Directions:
     choices, left = list_of(old, keyword.name), list_of(new, keyword.name)
     if left and not choices:
@@ -206,6 +215,7 @@ _COMPARISONS: Mapping[Comparison, Callable[[Schema, Schema, Keyword], _Direction
     Comparison.DIVISOR: _divisor,
     Comparison.FORM: _form,
     Comparison.FORMAT: _format,
+    Comparison.PATTERN: _pattern,
     Comparison.CHOICES: _choices,
     Comparison.NULLABLE: _nullable,
     Comparison.VALIDATIONS: _validations,

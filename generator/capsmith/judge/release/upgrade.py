@@ -6,7 +6,7 @@ Existing objects, such as CRDs, are updated with a merge patch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -86,7 +86,7 @@ def _losses(
     yield from _of_names(old, new)
     yield from _of_metadata(old, new)
     yield from _left_behind(old, new)
-    yield from _of_webhooks(new, services)
+    yield from _of_webhooks(old, new, services)
 
 
 def _of_versions(old: Crd, new: Crd) -> Iterator[Breach]:
@@ -348,13 +348,31 @@ def _left_behind(old: Bundle, new: Bundle) -> Iterator[Breach]:
             )
 
 
-def _of_webhooks(new: Bundle, services: set[str]) -> Iterator[Breach]:
+def _of_webhooks(old: Bundle, new: Bundle, services: set[str]) -> Iterator[Breach]:
+    resources: dict[str, set[str]] = {}
+    for crd in (*old.crds, *new.crds):  # clusterctl keeps those of the old release
+        resources.setdefault(crd.group, set()).add(crd.plural)
     for manifest in new.of(*_HOOKS):
         for number, hook in enumerate(manifest.listing("webhooks")):
             service: Mapping[str, Any] = mapping_of(hook, "clientConfig", "service")
             name = text_of(service, "name")
             # With Ignore, a webhook without a server is skipped; by default, requests fail.
             ignored = text_of(hook, "failurePolicy") == "Ignore"
-            if service and not ignored and name not in services:
+            if service and not ignored and name not in services and _matches(hook, resources):
                 message = f"{manifest}: Service {name} is not in the release"
                 yield Breach("UP-16", manifest, message, ("webhooks", number, "clientConfig"))
+
+
+def _matches(hook: Any, resources: Mapping[str, Set[str]]) -> bool:
+    """Return whether a webhook is called for any request.
+
+    ``resources`` are those of the CRDs, by their groups; what other groups have is unknown.
+    """
+    for rule in list_of(hook, "rules"):
+        if not texts_of(rule, "operations") or not texts_of(rule, "apiVersions"):
+            continue
+        names = {name.partition("/")[0] for name in texts_of(rule, "resources")} - {""}
+        for group in texts_of(rule, "apiGroups"):
+            if names and (group not in resources or names & {"*", *resources[group]}):
+                return True
+    return False
