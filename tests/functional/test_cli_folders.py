@@ -151,7 +151,7 @@ def test_a_current_folder_that_was_removed_is_named(format_: str) -> None:
     removed = Path("removed")
     removed.mkdir()
     os.chdir(removed)
-    os.rmdir(Path("..") / removed)
+    (Path("..") / removed).rmdir()
     result = run("doctor", repository, "--format", format_)
     if format_ in ("text", "json"):
         assert result.exit_code == 0

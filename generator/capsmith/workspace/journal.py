@@ -54,7 +54,7 @@ class Write(NamedTuple):
     content: bytes
     mode: int | None
     is_exact: bool = False
-    """Whether an existing file gets exactly these permissions, or only becomes executable or not."""
+    """Whether an existing file gets exactly this mode, or is only made executable or not."""
 
 
 class Change:

@@ -51,13 +51,16 @@ class _Part(NamedTuple):
     last: int
 
 
+_NOTHING = _Part(0, 0)
+
+
 @dataclass(slots=True)
 class _Automaton:
     """A nondeterministic automaton with empty moves; the state 0 is the first."""
 
     empty: list[list[int]] = field(default_factory=list)
     moves: list[list[tuple[Ranges, int]]] = field(default_factory=list)
-    whole: _Part = _Part(0, 0)
+    whole: _Part = field(default=_NOTHING)
 
     def add_state(self) -> int:
         if len(self.empty) >= _MOST_STATES:

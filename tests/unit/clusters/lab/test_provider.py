@@ -262,7 +262,8 @@ def test_each_file_of_the_image_changes_its_stamp(folder: Path, file: str) -> No
 def test_pipes_in_the_folder_do_not_block(folder: Path, provider: ProviderRepository) -> None:
     os.mkfifo(folder / "config/pipe")
     os.mkfifo(folder / "src/acme/pipe.py")
-    assert provider.released_digest() and provider.image_digest()
+    assert provider.released_digest()
+    assert provider.image_digest()
     os.mkfifo(folder / "config/samples/pipe.yaml")
     with pytest.raises(UnreadableInput, match="not a regular file"):
         _ = provider.prerequisites

@@ -15,12 +15,7 @@ import pytest
 import trustme
 
 from capsmith.clusters.processes import kube
-from capsmith.clusters.processes.kube import (
-    ApiError,
-    Credentials,
-    KubeClient,
-    NoApiServerError,
-)
+from capsmith.clusters.processes.kube import ApiError, Credentials, KubeClient, NoApiServerError
 from capsmith.clusters.processes.pki import Pki
 
 

@@ -40,8 +40,10 @@ def test_a_narrower_pattern_is_none(pattern: str, other: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(?i)a", r"\bа", r"\pL", "[[:alpha:]]", "a+?", "(?P<n>a)", "^a|b$", "a$b", "(", "[", "a{2000}"]
-    + ["(a{100}){100}", "a**", "x{2,1}", "(" * 200 + ")" * 200, "\\"],
+    [
+        *("(?i)a", r"\ba", r"\pL", "[[:alpha:]]", "a+?", "(?P<n>a)", "^a|b$", "a$b", "(", "["),
+        *("a{2000}", "(a{100}){100}", "a**", "x{2,1}", "(" * 200 + ")" * 200, "\\"),
+    ],
 )
 def test_what_is_not_supported_is_not_decided(pattern: str) -> None:
     assert not is_included("x", pattern)
