@@ -6,7 +6,6 @@ import http.client
 import json
 import re
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import urlencode, urlsplit
 
+from capsmith.clusters.processes.tls import (
+    REQUEST_SECONDS,
+    TotalTimeoutError,
+    create_api_server_context,
+    set_deadline,
+)
 from capsmith.clusters.processes.wait import PassingError
 from capsmith.manifests.parse import list_of, mapping_of, text_of
 
@@ -30,10 +35,6 @@ FIELD_MANAGER = "capsmith"
 _ATTEMPTS = 3
 _BUSY_SECONDS = 60.0
 _BUSY_STEP = 0.2
-_REQUEST_SECONDS = 60.0
-"""Maximum time without a byte from the server."""
-_TOTAL_SECONDS = 120.0
-"""Maximum time from a request to the end of its response; an API server ends one after 60."""
 _MAX_BYTES = 256 * 1024 * 1024
 """Maximum size of a response, or of a watch event, that is read."""
 _PLAIN = "text/plain"
@@ -99,36 +100,6 @@ class Credentials:
     token: str | None = None
     source: TokenSource | None = None
     """Source of expiring tokens to use instead of ``token``; None if there is none."""
-
-
-class _TotalTimeout(TimeoutError):
-    """Raised for a response that is not complete in time, however often something arrives."""
-
-
-class _TimedSocket(ssl.SSLSocket):
-    """A socket whose reads and writes must all be done before a deadline.
-
-    The timeout of a socket begins again with each byte, so that a server that sends one byte a
-    minute would never exceed it.
-    """
-
-    deadline: float | None = None
-    """When the current request must be complete; None without a limit."""
-
-    def recv_into(self, *args: Any, **options: Any) -> int:
-        self._limit()
-        return super().recv_into(*args, **options)
-
-    def send(self, *args: Any, **options: Any) -> int:
-        self._limit()
-        return super().send(*args, **options)
-
-    def _limit(self) -> None:
-        if self.deadline is not None:
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                raise _TotalTimeout(f"no complete response within {_TOTAL_SECONDS:g} seconds")
-            self.settimeout(min(_REQUEST_SECONDS, left))
 
 
 @dataclass(frozen=True)
@@ -405,7 +376,7 @@ class KubeClient:
         for attempt in range(1, _ATTEMPTS + 1):
             connection = self._connection()
             try:
-                _set_deadline(connection)
+                set_deadline(connection)
                 connection.request(method, target, payload, headers)
                 response = connection.getresponse()
                 content_type = response.headers.get("Content-Type") or ""
@@ -419,7 +390,7 @@ class KubeClient:
                 # The server may have closed an idle connection in the meantime.
                 connection.close()
                 self._connections.pop(threading.current_thread(), None)
-                if attempt == _ATTEMPTS or isinstance(error, _TotalTimeout):
+                if attempt == _ATTEMPTS or isinstance(error, TotalTimeoutError):
                     raise
         raise AssertionError("unreachable")
 
@@ -442,7 +413,7 @@ class KubeClient:
             for other in list(self._connections):
                 if not other.is_alive():
                     self._close_connection(other)
-            kept = self._connections[thread] = self._connect(_REQUEST_SECONDS)
+            kept = self._connections[thread] = self._connect(REQUEST_SECONDS)
         return kept
 
     def _close_connection(self, thread: threading.Thread) -> None:
@@ -471,14 +442,6 @@ def is_busy(status: int, text: str) -> bool:
     # Only this message is retried: retrying any other 500 would hide a failure of the server.
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
     return away or status in (429, 503, 504)
-
-
-def _set_deadline(connection: http.client.HTTPSConnection) -> None:
-    """Connect if there is no connection, and limit the time for the next request."""
-    if connection.sock is None:
-        connection.connect()
-    if isinstance(connection.sock, _TimedSocket):
-        connection.sock.deadline = time.monotonic() + _TOTAL_SECONDS
 
 
 def build_dry_run_query(dry_run: bool) -> dict[str, str]:
@@ -528,18 +491,3 @@ def extract_message(body: str) -> str:
     except (ValueError, RecursionError):
         return body
     return str(parsed.get("message", body)) if isinstance(parsed, dict) else body
-
-
-def create_api_server_context(authority: Path) -> ssl.SSLContext:
-    """Return a TLS context that verifies the API server's certificate as Go clients do.
-
-    ``authority`` is the path to the CA bundle.  Raises OSError if it cannot be read.
-    """
-    context = ssl.create_default_context(cafile=str(authority))
-    context.sslsocket_class = _TimedSocket
-    # Since Python 3.13 this flag is set by default (https://docs.python.org/3.13/library/ssl.html,
-    # ssl.create_default_context).  It rejects certificates without key identifiers, such as those
-    # of EKS (https://github.com/kubernetes-client/python/issues/2394), and authorities without key
-    # usage.  kubectl and core accept them, so capsmith must as well.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context

@@ -17,7 +17,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from capsmith.clusters.processes.kube import create_api_server_context
+from capsmith.clusters.processes.tls import create_api_server_context
 
 ADMIN_GROUP = "system:masters"
 

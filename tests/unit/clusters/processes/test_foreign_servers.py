@@ -14,7 +14,7 @@ from typing import ClassVar, cast
 import pytest
 import trustme
 
-from capsmith.clusters.processes import kube
+from capsmith.clusters.processes import kube, tls
 from capsmith.clusters.processes.kube import ApiError, Credentials, KubeClient, NoApiServerError
 from capsmith.clusters.processes.pki import Pki
 
@@ -169,7 +169,7 @@ def test_the_time_of_a_request_is_limited_however_often_a_byte_arrives(
 ) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.crt")
-    monkeypatch.setattr(kube, "_TOTAL_SECONDS", 0.3)
+    monkeypatch.setattr(tls, "_TOTAL_SECONDS", 0.3)
     with ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert("127.0.0.1").configure_cert(context)
