@@ -28,7 +28,7 @@ ALL = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 MAKERS = {"create_default_context", "create_ssl_context", "default_ssl_context", "verify_cluster"}
 """What makes contexts with the default of Python."""
 OWNERS = {
-    "generator/capsmith/clusters/processes/kube.py",
+    "generator/capsmith/clusters/processes/tls.py",
     "runtime/src/capsmith_runtime/kube/connection.py",
 }
 
