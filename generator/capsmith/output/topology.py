@@ -402,7 +402,8 @@ def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any
     """
     role = resource.role.value.removesuffix("Template")
     has_default = role in _WITH_DEFAULT and any(
-        each.role is Role.INFRA_CLUSTER for each in provider.resources
+        each.role is Role.INFRA_CLUSTER and CREDENTIALS in each.features
+        for each in provider.resources
     )
     if provider.credentials is None or CREDENTIALS not in resource.features or has_default:
         return {}

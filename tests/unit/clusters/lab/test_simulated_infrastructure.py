@@ -89,6 +89,22 @@ def test_what_a_provider_lacks_is_added(
     assert has_bootstrap == (workers == "SimulatedConfigTemplate")
 
 
+def test_a_control_plane_may_have_credentials_of_its_own(lab: LabFolder) -> None:
+    managed = {"features": {"externalManagedControlPlane": True, "credentials": True}}
+    provider = _provider(
+        lab,
+        controlPlane={"RaftControlPlane": {"implements": "ControlPlane", **managed}},
+        credentials="RaftIdentity",
+    )
+
+    found = _template(lab, provider)
+
+    control_plane = found["RaftControlPlane", "${CLUSTER_NAME}-control-plane"]
+    assert control_plane["apiVersion"] == "controlplane.cluster.x-k8s.io/v1alpha1"
+    assert control_plane["spec"]["identityRef"] == {"kind": "RaftIdentity", "name": "raft"}
+    assert found["SimulatedCluster", "${CLUSTER_NAME}"]["spec"] == {}
+
+
 @pytest.mark.parametrize("mistake", [{"controlPlane": ["x"]}, {"controlPlane": {"X": None}}])
 def test_a_mistake_in_provider_yaml_is_reported(lab: LabFolder, mistake: dict[str, Any]) -> None:
     provider = _provider(lab, **mistake)

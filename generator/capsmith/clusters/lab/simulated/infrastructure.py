@@ -27,6 +27,9 @@ _INFRASTRUCTURE, _BOOTSTRAP, _CONTROL_PLANE = "infrastructure", "bootstrap", "co
 _MANAGED = "externalManagedControlPlane"
 _PREFIX = "Simulated"
 _GROUPS = "groups"
+_COMPONENTS = "components"
+_CREDENTIALS = "credentials"
+_SECTIONS = (_INFRASTRUCTURE, _BOOTSTRAP, _CONTROL_PLANE)
 # The keys of provider.yaml that determine a cluster template.
 _KEPT = (
     "capsmith",
@@ -68,10 +71,28 @@ def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path
     for section in kinds:
         groups.pop(section, None)
     spec = {**kept, **({_GROUPS: groups} if groups else {}), **kinds}
+    _give_credentials_to_own_kinds(spec)
     template = _objects(_generated(spec, lab.root / "template"))
     path = lab.root / _TEMPLATE.name
     write_text(path, dump(add_objects_of(_objects(lab.root / _INFRASTRUCTURE), template)))
     return path
+
+
+def _give_credentials_to_own_kinds(spec: dict[str, Any]) -> None:
+    """Let the kinds with credentials name an identity, because the simulated cluster has none."""
+    sections = (mapping_of(spec, key) for key in (_BOOTSTRAP, _CONTROL_PLANE))
+    if not any(_has_identity(mapping_of(kinds, each)) for kinds in sections for each in kinds):
+        spec.pop(_CREDENTIALS, None)
+        return
+    # A manager reads the identities of the kinds that it serves only.
+    spec[_COMPONENTS] = {_INFRASTRUCTURE: [key for key in _SECTIONS if key in spec]}
+    for kind in spec[_INFRASTRUCTURE].values():
+        kind["features"] = {_CREDENTIALS: False}
+
+
+def _has_identity(kind: Mapping[str, Any]) -> bool:
+    has_feature = mapping_of(kind, "features").get(_CREDENTIALS)
+    return bool(has_feature) or kind.get("implements") == "Resource"
 
 
 def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
