@@ -437,6 +437,7 @@ def _add_servers(
 ) -> None:
     """Enable the steps of a session that need servers started by this run."""
     session.logs = ManagerLogs(servers.find_logs)
+    session.history.look = servers.check
     if isinstance(session, IpamSession):
         session.manager = servers.first.managers.get("ipam", servers.first.manager)
         return

@@ -31,6 +31,10 @@ class ProcessError(CapsmithError):
         super().__init__("process-failed", message, hint=_HINT)
 
 
+class ManagerEnded(ProcessError):
+    """Raised if a manager ends during a run, which cannot go on without it."""
+
+
 class RequestError(CapsmithError):
     """Raised if a request fails that the run cannot continue without."""
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from capsmith.clusters.processes.component import ReleaseComponent
 from capsmith.clusters.processes.connection import Connection
-from capsmith.clusters.processes.errors import ProcessError, UnsupportedDeployment
+from capsmith.clusters.processes.errors import ManagerEnded, ProcessError, UnsupportedDeployment
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
 from capsmith.clusters.processes.process import Process, free_port, probe_http, read_output
@@ -186,6 +186,7 @@ class ProviderManager:
         self._health_port, self.webhook_port = free_port(), free_port()
         self._process: Process | None = None
         self._readiness = ""
+        self._is_wanted = False
 
     @property
     def variables(self) -> dict[str, str]:
@@ -233,6 +234,7 @@ class ProviderManager:
         if self._process is None:
             self._process = self._define()
         self._process.start()
+        self._is_wanted = True
 
     def wait_ready(self) -> None:
         """Wait until the manager is ready.
@@ -243,13 +245,24 @@ class ProviderManager:
             url = f"http://127.0.0.1:{self._health_port}{self._readiness}"
             self.process.wait_ready(probe_http(url))
 
+    def check(self) -> None:
+        """Raise ManagerEnded if the manager has ended by itself."""
+        if not self._is_wanted:
+            return
+        try:
+            self.process.check()
+        except ProcessError as error:
+            raise ManagerEnded(error.finding.message) from error
+
     def kill(self) -> None:
         """Kill the process with SIGKILL, simulating a crash."""
+        self._is_wanted = False
         if self._process is not None:
             self._process.kill()
 
     def stop(self) -> None:
         """Stop the manager's process, if it was started."""
+        self._is_wanted = False
         if self._process is not None:
             self._process.stop()
 

@@ -35,18 +35,22 @@ _LAUNCHER = (
     "os.getppid() == int(sys.argv[1]) or sys.exit('the parent is gone')\n"
     "os.execvp(sys.argv[2], sys.argv[2:])\n"
 )
+KEPT_STARTS = 5
+"""Successive starts after each of which a process that is kept ends soon, before it is given up."""
 # Like a Deployment, restart a manager that ends by itself.  A request to end goes to the whole
 # process group, so it reaches the component directly, and the keeper waits for it.
 _KEEPER = (
     "import os, signal, subprocess, sys, time\n"
-    "ending = []\n"
+    "ending, starts = [], 0\n"
     "signal.signal(signal.SIGTERM, lambda *_: ending.append(True))\n"
-    "me, launcher = str(os.getpid()), sys.argv[1]\n"
+    "me, launcher, limit = str(os.getpid()), sys.argv[1], int(sys.argv[2])\n"
     "while True:\n"
-    "    code = subprocess.call([sys.executable, '-ISc', launcher, me, *sys.argv[2:]])\n"
-    "    if ending or code == 0:\n"
-    "        sys.exit(code)\n"
-    "    time.sleep(0.5)\n"
+    "    began = time.monotonic()\n"
+    "    code = subprocess.call([sys.executable, '-ISc', launcher, me, *sys.argv[3:]])\n"
+    "    starts = starts + 1 if time.monotonic() - began < 10 else 0\n"
+    "    if ending or code == 0 or starts == limit:\n"
+    "        sys.exit(code if code >= 0 else 128 - code)\n"
+    "    time.sleep(0.5 * max(1, starts))\n"
 )
 # Below Linux's ephemeral ports, and above the ports of well-known services.
 _PORTS = range(20_000, 32_000)
@@ -100,8 +104,8 @@ class Process:
     ) -> None:
         """Define a process, without starting it.
 
-        If ``kept`` is true, the process is restarted whenever it fails unexpectedly.  If ``env`` is
-        None, it gets this process's environment.
+        If ``kept`` is true, the process is restarted whenever it fails unexpectedly, unless it ends
+        soon after each of its starts.  If ``env`` is None, it gets this process's environment.
         """
         self.name = name
         self.log = log
@@ -149,10 +153,11 @@ class Process:
         Its output is appended to the log, which therefore covers all restarts.
         """
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER] if self._kept else []
+        keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER, str(KEPT_STARTS)]
+        command = [*keeper, *self._argv] if self._kept else self._argv
         with self.log.open("ab") as stream:
             self._child = subprocess.Popen(
-                bind_to_parent([*keeper, *self._argv]),
+                bind_to_parent(command),
                 env=self._env,
                 # A component that reads from the terminal would take the user's input, or be
                 # stopped for trying.
@@ -182,8 +187,13 @@ class Process:
 
     def check(self) -> None:
         """Raise ProcessError if the process has exited unexpectedly."""
-        if self.exit_code is not None:
-            raise ProcessError(f"{self.name} {describe_exit(self.exit_code)}:\n{self.tail()}")
+        code = self.exit_code
+        if code is None:
+            return
+        how = describe_exit(code)
+        if self._kept and code > 0:
+            how += f" soon after each of {KEPT_STARTS} starts"
+        raise ProcessError(f"{self.name} {how}:\n{self.tail()}")
 
     def usage(self) -> Usage:
         """Return the resources that the running process has used so far, according to /proc."""

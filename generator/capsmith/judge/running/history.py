@@ -17,6 +17,7 @@ _GONE = 410
 _RETRY_SECONDS = 0.5
 _JOIN_SECONDS = 0.1
 _END_SECONDS = 2.0
+_LOOK_SECONDS = 1.0
 
 T = TypeVar("T")
 
@@ -47,6 +48,8 @@ class History:
     def __init__(self, client: KubeClient, namespace: str, kinds: Iterable[WatchedKind]) -> None:
         self._client = client
         self._namespace = namespace
+        self.look: Callable[[], None] = lambda: None
+        """Called repeatedly during each wait, which ends with the exception that it raises."""
         self._states: dict[tuple[str, str], list[State]] = {}
         self._read: set[tuple[str, str]] = set()
         """Kind and name of each object that has been read since :meth:`begin_check`."""
@@ -130,11 +133,18 @@ class History:
         """Wait until ``probe`` returns a true value, and return that value.
 
         After ``seconds``, return the probe's last value, which is false.  The probe is called after
-        each recorded change; it may read the history but must not block.
+        each recorded change; it may read the history but must not block.  :attr:`look` may end the
+        wait earlier.
         """
-        with self._changed:
-            self._changed.wait_for(probe, seconds)
-            return probe()
+        end = time.monotonic() + seconds
+        while True:
+            self.look()
+            left = max(0.0, end - time.monotonic())
+            with self._changed:
+                self._changed.wait_for(probe, min(left, _LOOK_SECONDS))
+                found = probe()
+            if found or left == 0.0:
+                return found
 
     def _latest(self, kind: str, name: str) -> JSON | None:
         found = self._states.get((kind, name), [])

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from typing import TypeVar
 
-from capsmith.clusters.processes.errors import RequestError
+from capsmith.clusters.processes.errors import ManagerEnded, RequestError
 from capsmith.clusters.processes.kube import ApiError
 from capsmith.contract.model import Level, Rule
 from capsmith.errors import CapsmithError
@@ -44,7 +44,8 @@ def run_checks(
     ``done`` receives each result as soon as it is known, and ``progress`` receives messages about
     the current step. ``rules`` are the rules of the provider's contract version.  All objects that
     the checks created are removed, even after an interruption.  Raises Refused if the namespace
-    exists, and RequestError if objects cannot be created or removed.
+    exists, RequestError if objects cannot be created or removed, and ManagerEnded if a manager that
+    the run started has ended.
     """
     results = []
     with _requests("the run cannot start", _PERMISSIONS):
@@ -145,6 +146,8 @@ def _outcome(
     # The remaining checks still run, because a restarting API server only fails the current one.
     except (OSError, HTTPException) as error:
         return CheckOutcome.FAILED, f"the API server did not respond: {error}", "", "", ""
+    except ManagerEnded:
+        raise
     except CapsmithError as error:
         return CheckOutcome.FAILED, str(error), "", "", error.finding.hint
     return CheckOutcome.PASSED, "", "", "", ""

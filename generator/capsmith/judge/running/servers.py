@@ -182,6 +182,12 @@ class ManagementServers:
         target = self._second.management
         self.clusterctl.move(self.first.management.kubeconfig, target.kubeconfig, namespace)
 
+    def check(self) -> None:
+        """Raise ManagerEnded if one of the managers has ended by itself."""
+        for each in (self.first, self._second):
+            for manager in each.managers.values() if each is not None else ():
+                manager.check()
+
     def find_logs(self) -> dict[str, Path]:
         """Return the paths of the managers' logs, by name."""
         running = [each for each in (self.first, self._second) if each is not None]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.processes.process import Process
+from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.process import KEPT_STARTS, Process
 from capsmith.clusters.processes.wait import eventually
 
 _CHILD = """
@@ -55,6 +56,21 @@ def test_kill_ends_both(kept: Process, tmp_path: Path) -> None:
     eventually(lambda: not _alive(component), timeout=60, what="the component gone")
     assert not kept.running
     assert not (tmp_path / "left").exists()
+
+
+def test_one_that_fails_at_each_start_is_given_up(tmp_path: Path) -> None:
+    script = "print('no credentials', flush=True); raise SystemExit(3)"
+    failing = Process("failing", [sys.executable, "-c", script], tmp_path / "log", kept=True)
+    failing.start()
+
+    eventually(lambda: not failing.running, timeout=60, what="it is given up")
+
+    with pytest.raises(ProcessError) as caught:
+        failing.check()
+    message = str(caught.value)
+    assert f"exited with code 3 soon after each of {KEPT_STARTS} starts" in message
+    assert message.endswith("no credentials")
+    assert failing.log.read_text().splitlines() == ["no credentials"] * KEPT_STARTS
 
 
 def _alive(pid: int) -> bool:

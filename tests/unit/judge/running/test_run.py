@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from capsmith import resources
-from capsmith.clusters.processes.errors import RequestError
+from capsmith.clusters.processes.errors import ManagerEnded, RequestError
 from capsmith.clusters.processes.kube import ApiError
 from capsmith.contract.load import load_rules
 from capsmith.errors import CapsmithError, Refused
@@ -175,3 +175,18 @@ def test_a_run_that_cannot_start_says_why() -> None:
     running = session(memory)
     with pytest.raises(RequestError, match="the run cannot start"):
         run_checks(running, [check()], RULES)
+
+
+def test_a_manager_that_has_ended_ends_the_run() -> None:
+    def look() -> None:
+        raise ManagerEnded("control-plane exited with code 1")
+
+    def wait(running: EmptySession) -> None:
+        running.history.wait(lambda: False, 600.0)
+
+    running = session()
+    running.history.look = look
+    waiting = ConformanceCheck("one", "It works.", (MUST,), wait)
+    with pytest.raises(ManagerEnded, match="exited with code 1"):
+        run_checks(running, [waiting, check()], RULES)
+    assert running.ended == 1
