@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     multiple=True,
     help="Another release that the clusters need; specify its manager with --manager TYPE=COMMAND.",
 )
+@click.option(
+    "--simulate",
+    type=FOLDER,
+    metavar="REPOSITORY",
+    help="Simulate what clusters need beside the bootstrap or control plane provider in this"
+    " repository made by capsmith.",
+)
 @core_option("The release of core to start.")
 @click.option(
     "--env", metavar="NAME=VALUE", multiple=True, help="An environment variable for the managers."

@@ -24,6 +24,7 @@ from capsmith.clusters.processes.user_kubeconfig import open_client
 from capsmith.commands.conformance_release import (
     CheckedProvider,
     ConformanceRequest,
+    add_simulation,
     find_namespace,
     read_objects,
     read_prerequisites,
@@ -35,8 +36,8 @@ from capsmith.judge.running.base_session import BaseSession
 from capsmith.judge.running.checks import (
     ADDRESSES,
     INFRASTRUCTURE,
-    WHOLE_CLUSTER,
     WITHOUT_MACHINE_POOLS,
+    list_whole_cluster,
 )
 from capsmith.judge.running.cluster_session import (
     ClusterSession,
@@ -123,7 +124,7 @@ def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
         has_pools = MACHINE_POOL in found
         yield CheckGroup(INFRASTRUCTURE if has_pools else WITHOUT_MACHINE_POOLS, _infrastructure)
     if found.intersection(_WHOLE):
-        yield CheckGroup(WHOLE_CLUSTER, _whole_cluster)
+        yield CheckGroup(list_whole_cluster(found), _whole_cluster)
     if found.intersection(POOL_ROLES):
         yield CheckGroup(ADDRESSES, _addresses)
 
@@ -253,7 +254,8 @@ def _template(provider: CheckedProvider, flavor: str) -> Path:
         "conformance-template",
         "no such cluster template",
         file=str(paths[0]),
-        hint="Specify objects with --objects, or another --flavor.",
+        hint="Specify objects with --objects, another --flavor, or, if capsmith generated a bootstrap"
+        " or control plane provider, its repository with --simulate.",
     )
 
 
@@ -315,12 +317,13 @@ def run(
     """
     if request.kubeconfig is not None and request.managers:
         raise ValueError("--manager and --kubeconfig exclude each other.")
-    provider = read_provider(folder, request)
-    # Files that cannot be read are reported before servers start, which takes a minute.
-    for path in (*request.apply, *((request.objects,) if request.objects is not None else ())):
-        read_objects(path)
-    _check_variables(provider, request)
     with _scratch(request.logs) as scratch:
+        request = add_simulation(request, scratch)
+        provider = read_provider(folder, request)
+        # Files that cannot be read are reported before servers start, which takes a minute.
+        for path in (*request.apply, *((request.objects,) if request.objects is not None else ())):
+            read_objects(path)
+        _check_variables(provider, request)
         if request.kubeconfig is not None:
             return _given(provider, request, request.kubeconfig, scratch, progress, done)
         return _started(provider, request, scratch, progress, done)

@@ -34,6 +34,7 @@ class ConformanceRequest(NamedTuple):
     kubeconfig: Path | None = None
     managers: tuple[str, ...] = ()
     others: tuple[Path, ...] = ()
+    simulate: Path | None = None
     env: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     flavor: str = ""
@@ -47,6 +48,26 @@ class ConformanceRequest(NamedTuple):
     quiet: float = Timing().quiet
     logs: Path | None = None
     strict: bool = False
+
+
+def add_simulation(request: ConformanceRequest, folder: Path) -> ConformanceRequest:
+    """Return a request with a release of all that the provider's clusters need beside it.
+
+    Raises CapsmithError if that cannot be built in ``folder``, and ValueError if the request has a
+    management cluster of its own.
+    """
+    if request.simulate is None:
+        return request
+    if request.kubeconfig is not None:
+        raise ValueError("--simulate and --kubeconfig exclude each other.")
+    # Imported only if used, because it needs packages of the extra.
+    from capsmith.clusters.lab.simulated.release import build_release
+
+    found = build_release(request.simulate, folder / "simulated")
+    managers = [f"{type}={command}" for type, command in found.commands.items()]
+    return request._replace(
+        others=(*request.others, found.folder), managers=(*request.managers, *managers)
+    )
 
 
 _NO_OBJECTS = (

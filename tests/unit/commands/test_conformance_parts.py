@@ -151,8 +151,7 @@ def test_a_pool_is_known_by_its_field(release: Path) -> None:
     [
         (("InfraCluster", "InfraMachine"), (WITHOUT_MACHINE_POOLS,)),
         (("InfraCluster", "InfraMachine", "InfraMachinePool"), (INFRASTRUCTURE,)),
-        (("BootstrapConfig",), (WHOLE_CLUSTER,)),
-        (("ControlPlane",), (WHOLE_CLUSTER,)),
+        (("BootstrapConfig", "ControlPlane"), (WHOLE_CLUSTER,)),
         (("GlobalIPPool",), (ADDRESSES,)),
         (("none",), (WITHOUT_MACHINE_POOLS,)),
         (
@@ -164,6 +163,16 @@ def test_a_pool_is_known_by_its_field(release: Path) -> None:
 def test_each_role_has_its_checks(roles: tuple[str, ...], checks: tuple[object, ...]) -> None:
     found = select_groups({f"Kind{number}": role for number, role in enumerate(roles)})
     assert tuple(part.checks for part in found) == checks
+
+
+@pytest.mark.parametrize(
+    ("role", "others"), [("BootstrapConfig", "control-plane-"), ("ControlPlane", "bootstrap-")]
+)
+def test_providers_that_a_cluster_needs_are_not_checked(role: str, others: str) -> None:
+    (part,) = select_groups({"Kind": role})
+    names = [check.name for check in part.checks]
+    assert "whole-deletion" in names
+    assert names == [check.name for check in WHOLE_CLUSTER if not check.name.startswith(others)]
 
 
 def test_only_providers_with_pools_have_their_checks() -> None:

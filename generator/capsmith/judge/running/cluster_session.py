@@ -206,7 +206,8 @@ def find_provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> t
     raise UnreadableInput(
         "conformance-objects",
         "no object has a kind of the provider",
-        hint="Specify the objects of a whole cluster with --objects.",
+        hint="Specify the objects of a whole cluster with --objects, or, if capsmith generated the"
+        " provider, its repository with --simulate.",
     )
 
 

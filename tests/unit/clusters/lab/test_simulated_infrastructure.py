@@ -105,6 +105,28 @@ def test_a_control_plane_may_have_credentials_of_its_own(lab: LabFolder) -> None
     assert found["SimulatedCluster", "${CLUSTER_NAME}"]["spec"] == {}
 
 
+def test_without_kubeadm_a_bootstrap_provider_gets_a_control_plane(lab: LabFolder) -> None:
+    provider = _provider(
+        lab,
+        apiVersions=["v1beta1"],
+        groups={"bootstrap": "raft.example.com"},
+        bootstrap={
+            "RaftMirror": {"implements": "Resource"},
+            "RaftConfig": {"implements": "BootstrapConfig"},
+        },
+    )
+
+    simulated = generate_infrastructure(lab, provider, has_kubeadm=False)
+    text = build_cluster_template(lab, provider, has_kubeadm=False).read_text(encoding="utf-8")
+    found = {each["kind"]: each for each in yaml.safe_load_all(text)}
+
+    control_plane = simulated.spec["controlPlane"]["SimulatedControlPlane"]
+    assert control_plane["bootstrap"] == {"group": "raft.example.com", "kind": "RaftConfig"}
+    version = "controlplane.cluster.x-k8s.io/v1alpha1"
+    assert found["SimulatedControlPlane"]["apiVersion"] == version
+    assert found["RaftConfigTemplate"]["apiVersion"] == "raft.example.com/v1beta1"
+
+
 @pytest.mark.parametrize("mistake", [{"controlPlane": ["x"]}, {"controlPlane": {"X": None}}])
 def test_a_mistake_in_provider_yaml_is_reported(lab: LabFolder, mistake: dict[str, Any]) -> None:
     provider = _provider(lab, **mistake)

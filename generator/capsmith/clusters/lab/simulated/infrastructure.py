@@ -26,6 +26,9 @@ _TEMPLATE = Path("templates") / "cluster-template.yaml"
 _INFRASTRUCTURE, _BOOTSTRAP, _CONTROL_PLANE = "infrastructure", "bootstrap", "controlPlane"
 _MANAGED = "externalManagedControlPlane"
 _PREFIX = "Simulated"
+_SIMULATED_CONTROL_PLANE = "SimulatedControlPlane"
+_CONFIG = "BootstrapConfig"
+_BOOTSTRAP_GROUP = "bootstrap.cluster.x-k8s.io"
 _GROUPS = "groups"
 _COMPONENTS = "components"
 _CREDENTIALS = "credentials"
@@ -48,26 +51,35 @@ _SECONDS = 120
 _TAIL_LINES = 20
 
 
-def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
+def generate_infrastructure(
+    lab: LabFolder, provider: ProviderRepository, *, has_kubeadm: bool = True
+) -> ProviderRepository:
     """Generate simulated infrastructure for the newest contract version that a provider supports.
 
-    Raises LabError if it cannot be generated.
+    Unless ``has_kubeadm`` is true, the parts for which a lab uses the providers for kubeadm are
+    simulated too.  Raises LabError if it cannot be generated.
     """
     contract = max(list_of(provider.spec, "contracts"), default=_CONTRACT)
-    spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
+    found = _simulated(provider, has_kubeadm=has_kubeadm)
+    spec = {**found, "contracts": [contract], "releases": {"v0.1": contract}}
     return read_provider(_generated(spec, lab.root / _INFRASTRUCTURE))
 
 
-def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
+def build_cluster_template(
+    lab: LabFolder, provider: ProviderRepository, *, has_kubeadm: bool = True
+) -> Path:
     """Write a cluster template for a provider with simulated infrastructure; return its path.
 
-    Call :func:`generate_infrastructure` first.  Raises LabError if there is no template, for
-    example because provider.yaml is invalid.
+    Call :func:`generate_infrastructure` with the same arguments first.  Raises LabError if there is
+    no template, for example because provider.yaml is invalid.
     """
     kept = {key: provider.spec[key] for key in _KEPT if key in provider.spec}
     groups = dict(mapping_of(provider.spec, _GROUPS))
-    added = _simulated(provider)
+    added = _simulated(provider, has_kubeadm=has_kubeadm)
     kinds = {key: added[key] for key in (_INFRASTRUCTURE, _BOOTSTRAP) if key in added}
+    if not has_kubeadm and _CONTROL_PLANE not in kept:
+        # The configurations that it creates are here in the same repository.
+        kinds[_CONTROL_PLANE] = {_SIMULATED_CONTROL_PLANE: {"implements": "ControlPlane"}}
     for section in kinds:
         groups.pop(section, None)
     spec = {**kept, **({_GROUPS: groups} if groups else {}), **kinds}
@@ -100,8 +112,9 @@ def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
 
     The objects in ``template`` have another provider's API version and credentials.
     """
-    own = {_key(each): each for each in simulated if each["kind"].startswith(_PREFIX)}
-    versions = {each["kind"]: each["apiVersion"] for each in own.values()}
+    known = [each for each in simulated if each["kind"].startswith(_PREFIX)]
+    versions = {each["kind"]: each["apiVersion"] for each in known}
+    own = {_key(each): each for each in known if each["kind"] != _SIMULATED_CONTROL_PLANE}
     return [own.get(_key(each)) or _referring(each, versions) for each in template]
 
 
@@ -125,7 +138,7 @@ def _objects(folder: Path) -> list[JSON]:
     return load((folder / _TEMPLATE).read_text(encoding="utf-8"))
 
 
-def _simulated(provider: ProviderRepository) -> dict[str, Any]:
+def _simulated(provider: ProviderRepository, *, has_kubeadm: bool) -> dict[str, Any]:
     """Return a provider.yaml for the parts that a provider lacks.
 
     kubeadm's bootstrap configurations work with most providers, but workers need certificates that
@@ -136,7 +149,17 @@ def _simulated(provider: ProviderRepository) -> dict[str, Any]:
     is_managed = any(mapping_of(each, "features").get(_MANAGED) for each in kinds)
     if provider.spec.get(_BOOTSTRAP) or not is_managed:
         del found[_BOOTSTRAP], found[_CONTROL_PLANE]
+    if not has_kubeadm and not kinds:
+        found[_CONTROL_PLANE] = {_SIMULATED_CONTROL_PLANE: _control_plane_of_machines(provider)}
     return found
+
+
+def _control_plane_of_machines(provider: ProviderRepository) -> dict[str, Any]:
+    """Return a kind of control plane whose machines have a provider's bootstrap configurations."""
+    kinds = mapping_of(provider.spec, _BOOTSTRAP)
+    found = [name for name in kinds if mapping_of(kinds, name).get("implements") == _CONFIG]
+    group = mapping_of(provider.spec, _GROUPS).get(_BOOTSTRAP, _BOOTSTRAP_GROUP)
+    return {"implements": "ControlPlane", _BOOTSTRAP: {"group": group, "kind": found[0]}}
 
 
 def _generated(spec: dict[str, Any], folder: Path) -> Path:

@@ -1,5 +1,7 @@
 """The checks for each role, in the order in which they run."""
 
+from collections.abc import Set
+
 from capsmith.judge.running.checks.bootstrap import BOOTSTRAP
 from capsmith.judge.running.checks.control_plane import CONTROL_PLANE, DELETION
 from capsmith.judge.running.checks.deleting import DELETING
@@ -48,6 +50,19 @@ WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
     *DELETION,
 )
 """Checks for bootstrap and control plane providers, which need a whole cluster."""
+
+_OTHERS = {
+    "bootstrap-": ("BootstrapConfig", "BootstrapConfigTemplate"),
+    "control-plane-": ("ControlPlane", "ControlPlaneTemplate"),
+}
+"""Beginnings of the names of checks in a whole cluster, and the roles that they are about."""
+
+
+def list_whole_cluster(roles: Set[str]) -> tuple[ConformanceCheck[ClusterSession], ...]:
+    """Return the checks in a whole cluster that are about one of the given roles, in order."""
+    foreign = tuple(start for start, concerned in _OTHERS.items() if roles.isdisjoint(concerned))
+    return tuple(check for check in WHOLE_CLUSTER if not check.name.startswith(foreign))
+
 
 ADDRESSES: tuple[ConformanceCheck[IpamSession], ...] = (*CLAIMS, *ADDRESSES_OVER_TIME)
 """Checks for IPAM providers, which need pools and claims."""
