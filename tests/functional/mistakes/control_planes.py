@@ -156,6 +156,25 @@ _MANAGED: Final = {
         "        except Exception:\n"
         "            claim.logger.info('failed')",
     ),
+    "deletes recorded control planes only": edit_controller(
+        "lagoon_control_plane",
+        "if self._hosted.find(control_plane.external_id) is not None:",
+        "if control_plane.control_plane_endpoint is not None:",
+    ),
+    "reports the version before it runs": edit_controller(
+        "lagoon_control_plane",
+        "if hosted.version != control_plane.version:",
+        "calls = self.__dict__.setdefault('_calls', [])\n"
+        "        calls.append(control_plane.version)\n"
+        "        if hosted.version != control_plane.version and calls[-2] == calls[-1]:",
+        ("version=hosted.version,\n            kube", "version=control_plane.version,\n            kube"),
+        ("kubeconfig=self", "requeue_after=1,\n            kubeconfig=self"),
+    ),
+    "returns another kubeconfig at each call": edit_controller(
+        "lagoon_control_plane",
+        "self._hosted.kubeconfig(hosted)",
+        "type(self._hosted.kubeconfig(hosted))(token=str(uuid.uuid4()))",
+    ),
     "forgets to delete the control plane": edit_controller(
         "lagoon_control_plane", "self._hosted.delete(control_plane.external_id)", "pass"
     ),

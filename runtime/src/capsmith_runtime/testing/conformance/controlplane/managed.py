@@ -151,13 +151,23 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
     @scenario
     async def test_an_upgrade(self, env: ManagedControlPlaneEnvironment) -> None:
-        """A new version is passed to the service and reported; the user may leave out the ``v``.
+        """A new version is passed to the service, and reported once it runs.
+
+        The user may leave out the ``v``.
 
         Proves: CP-08, CP-09, CP-10.
         """
         if not env.has_version:
             pytest.skip("the CRD has no version: the service decides which one it runs")
         await env.running()
+        too_early: list[JSON] = []
+
+        def look(verb: str, kind: str, body: JSON) -> None:
+            reported = (body.get("status") or {}).get("version")
+            if reported == LATER and LATER not in env.hosting.control_planes().values():
+                too_early.append(body)
+
+        env.api.fault = look
         # Users may leave out the "v".
         env.api.change(
             env.kind.resource.kind, CONTROL_PLANE, {"spec": {"version": LATER.removeprefix("v")}}
@@ -165,6 +175,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         if env.has_field(env.obj(), "status", "version"):
             await env.eventually("it runs", lambda: env.status()["version"] == LATER)
         await env.quiet()
+        assert not too_early, f"the service does not run {LATER} yet, but the status reports it"
         assert list(env.hosting.control_planes().values()) == [LATER]
         assert env.says("Available", "True")
 
@@ -227,6 +238,34 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         await env.eventually(
             "it is gone", lambda: env.api.find(env.kind.resource.kind, CONTROL_PLANE) is None
         )
+        assert not env.hosting.control_planes()
+
+    @pytest.mark.parametrize("is_killed", [False, True])
+    @scenario
+    async def test_a_deletion_during_the_creation_leaves_nothing(
+        self, env: ManagedControlPlaneEnvironment, *, is_killed: bool
+    ) -> None:
+        """What the service is creating is deleted, even if no object records it.
+
+        Proves: CP-34, SM-08, SM-09.
+        """
+        kind, has_begun = env.kind.resource.kind, env.hosting.control_planes
+
+        def refuse(verb: str, kind: str, body: JSON) -> None:
+            if has_begun():
+                raise create_api_error(503, "ServiceUnavailable", "not now")
+
+        env.api.fault = refuse if is_killed else None
+        env.add_cluster()
+        env.add_control_plane()
+        await env.eventually("its creation has begun", has_begun)
+        if is_killed:
+            await env.kill()
+            env.api.fault = None
+        env.api.remove(kind, CONTROL_PLANE)
+        if is_killed:
+            env.start()
+        await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
         assert not env.hosting.control_planes()
 
     @scenario
