@@ -167,7 +167,7 @@ _MANAGED: Final = {
         "calls = self.__dict__.setdefault('_calls', [])\n"
         "        calls.append(control_plane.version)\n"
         "        if hosted.version != control_plane.version and calls[-2] == calls[-1]:",
-        ("version=hosted.version,\n            kube", "version=control_plane.version,\n            kube"),
+        ("            version=hosted.version", "            version=control_plane.version"),
         ("kubeconfig=self", "requeue_after=1,\n            kubeconfig=self"),
     ),
     "returns another kubeconfig at each call": edit_controller(

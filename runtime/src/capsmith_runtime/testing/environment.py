@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -27,6 +27,9 @@ QUIET_TURNS = 25
 
 These turns last longer than statuses are debounced.
 """
+READS = ("get", "list")
+BUSY_WRITES = 200
+"""Writes of one object until it counts as busy for ever: many more than retries with back-off."""
 LOG_LINES = 15
 """Number of lines of the log that a failure shows."""
 
@@ -198,11 +201,15 @@ class TestEnvironment:
         manager makes no progress.
         """
         loop = asyncio.get_running_loop()
-        count, turns = -1, 0
+        count, turns, counted = -1, 0, len(self.api.requests)
+        writes: Counter[tuple[str, str, NamespacedName]] = Counter()
         end = loop.time() + limits().wait_seconds
         while turns < QUIET_TURNS:
             if len(self.api.requests) != count or _has_handlers(loop):
                 count, turns = len(self.api.requests), 0
+                writes.update(each for each in self.api.requests[counted:] if each[0] not in READS)
+                counted = count
+                _check_repetitions(writes)
             assert loop.time() < end, f"still busy after wait_seconds: {self.api.requests[-10:]}"
             await asyncio.sleep(QUIET_TURN_SECONDS)
             turns += 1
@@ -247,6 +254,15 @@ class TestEnvironment:
             f"{obj['kind']} {obj['metadata']['name']}: {obj['status']}"
             for obj in self.api.everything()
             if "status" in obj
+        )
+
+
+def _check_repetitions(writes: Counter[tuple[str, str, NamespacedName]]) -> None:
+    """Fail if one object is written so often that each write seems to lead to the next one."""
+    for (_, kind, key), times in writes.most_common(1):
+        assert times < BUSY_WRITES, (
+            f"{kind} {key.name} is written again and again, {times} times in succession: return the"
+            " same result for as long as it is valid"
         )
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import uuid
 from typing import Any
+
+import pytest
 
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.controlplane.managed.api import (
@@ -29,6 +33,7 @@ from capsmith_runtime.testing.controlplane.managed_environment import (
     ManagedControlPlaneEnvironment,
 )
 from capsmith_runtime.testing.environment import condition
+from capsmith_runtime.testing.limits import limits
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("managed")
@@ -63,9 +68,30 @@ class Scripted(ManagedControlPlaneReconciler[Any]):
         return Deleted()
 
 
+class Changing(Scripted):
+    """Give other credentials at each call."""
+
+    def reconcile_normal(self, control_plane: ManagedControlPlaneScope[Any]) -> Answer:
+        """Return a token that no earlier call has returned."""
+        return answer(kubeconfig=ClusterCredentials(token=str(uuid.uuid4())))
+
+
 @run_with("managed")
 class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
     """Managed control planes when something is missing, fails, or belongs to another owner."""
+
+    @scenario
+    async def test_a_kubeconfig_that_always_differs_is_found_soon(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Each write of the Secret leads to the next one: the test says so, and does not wait."""
+        await env.kill()
+        env.use(Changing)
+        env.start()
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(AssertionError, match="Secret c1-kubeconfig is written again and again"):
+            await env.running()
+        assert asyncio.get_running_loop().time() - began < limits().wait_seconds / 2
 
     @scenario
     async def test_a_lost_owner_of_the_kubeconfig_comes_back(
