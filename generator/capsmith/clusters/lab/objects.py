@@ -122,7 +122,8 @@ def _rows(found: Cluster) -> Iterator[ObjectRow]:
         yield _provided(1, found.infrastructure)
     control_plane, names = found.control_plane, set()
     if control_plane is not None:
-        yield _sized(1, control_plane)
+        is_managed = (control_plane.get("status") or {}).get("externalManagedControlPlane")
+        yield (_initialized if is_managed else _sized)(1, control_plane)
         for each in found.machines:
             if _owner(each.machine) == control_plane["kind"]:
                 names.add(_name(each.machine))
@@ -158,6 +159,14 @@ def _provided(depth: int, obj: JSON) -> ObjectRow:
     status = obj.get("status") or {}
     is_done = bool((status.get("initialization") or {}).get("provisioned") or status.get("ready"))
     return _row(depth, obj, "Provisioned" if is_done else "Provisioning", is_done=is_done)
+
+
+def _initialized(depth: int, obj: JSON) -> ObjectRow:
+    """Return the row of a control plane that has no Machines to count."""
+    status = obj.get("status") or {}
+    initialization = status.get("initialization") or {}
+    is_done = bool(initialization.get("controlPlaneInitialized") or status.get("initialized"))
+    return _row(depth, obj, "Initialized" if is_done else "Initializing", is_done=is_done)
 
 
 def _sized(depth: int, obj: JSON) -> ObjectRow:

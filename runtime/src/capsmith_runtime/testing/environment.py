@@ -29,7 +29,7 @@ These turns last longer than statuses are debounced.
 """
 READS = ("get", "list")
 BUSY_WRITES = 200
-"""Writes of one object until it counts as busy for ever: many more than retries with back-off."""
+"""Writes of one object until it counts as endlessly busy: many more than retries with back-off."""
 LOG_LINES = 15
 """Number of lines of the log that a failure shows."""
 

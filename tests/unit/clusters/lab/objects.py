@@ -20,6 +20,15 @@ def control_plane(replicas: int, ready: int) -> JSON:
     return _object("KubeadmControlPlane", "demo-cp", spec, status)
 
 
+def managed_control_plane(*conditions: JSON, initialized: bool) -> JSON:
+    status = {
+        "externalManagedControlPlane": True,
+        "initialization": {"controlPlaneInitialized": initialized},
+        "conditions": list(conditions),
+    }
+    return _object("LagoonControlPlane", "demo-cp", {"version": "v1.36.0"}, status)
+
+
 def deployment(replicas: int, ready: int) -> JSON:
     spec, status = {"replicas": replicas}, {"readyReplicas": ready}
     return _object("MachineDeployment", "demo-md-0", spec, status)

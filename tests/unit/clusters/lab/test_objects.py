@@ -22,6 +22,7 @@ from tests.unit.clusters.lab.objects import (
     deployment,
     infrastructure,
     machine,
+    managed_control_plane,
 )
 
 _WAITING = condition("InfrastructureReady", "False", "AcmeMachine is not provisioned")
@@ -56,6 +57,17 @@ def test_each_object_is_below_what_it_belongs_to() -> None:
 def test_a_row_says_what_it_waits_for() -> None:
     waiting = {row.name: row.waiting for row in format_rows(_STARTING) if row.kind == "Machine"}
     assert waiting == {"cp": "", "worker": "InfrastructureReady: AcmeMachine is not provisioned"}
+
+
+def test_a_managed_control_plane_says_what_it_waits_for() -> None:
+    quota = condition("Available", "False", "10 control planes", "QuotaExceeded")
+    for initialized, blockers, state, waiting in (
+        (False, [quota], "Initializing", "Available (QuotaExceeded): 10 control planes"),
+        (True, [], "Initialized", ""),
+    ):
+        managed = managed_control_plane(*blockers, initialized=initialized)
+        _, row = format_rows(Cluster(cluster(), control_plane=managed))
+        assert (row.state, row.waiting) == (state, waiting)
 
 
 def test_a_bootstrap_configuration_says_what_it_waits_for() -> None:
