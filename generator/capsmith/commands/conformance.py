@@ -254,8 +254,8 @@ def _template(provider: CheckedProvider, flavor: str) -> Path:
         "conformance-template",
         "no such cluster template",
         file=str(paths[0]),
-        hint="Specify objects with --objects, another --flavor, or, if capsmith generated a bootstrap"
-        " or control plane provider, its repository with --simulate.",
+        hint="Specify objects with --objects, another --flavor, or, if capsmith generated a"
+        " bootstrap or control plane provider, its repository with --simulate.",
     )
 
 
