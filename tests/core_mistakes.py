@@ -54,7 +54,7 @@ OF_CLASSES = (
     ),
     Mistake(
         "ClusterClass",
-        ("spec", "infrastructure", "namingStrategy", "template"),
+        ("spec", "infrastructureNamingStrategy", "template"),
         "{{ .cluster.nam }}",
         ("v1beta1",),
     ),

@@ -44,6 +44,7 @@ from tests.core_objects import (
 )
 from tests.e2e.releases import NEWEST
 from tests.e2e.tools.required import required_toolbox
+from tests.name_templates import ACCEPTED, REFUSED, build_deployment
 
 _KINDS = ("AcmeCluster", "AcmeMachine", "AcmeClusterTemplate", "AcmeMachineTemplate")
 _GATES = "RuntimeSDK=true,MachineTaintPropagation=true"
@@ -175,6 +176,13 @@ def test_an_object_is_judged_as_by_core(client: KubeClient, version: str, mistak
     document = mistake.applied(build_objects(version)[mistake.kind])
     assert _find_refusal(client, document)
     assert "CC-80" in _find_rules(document)
+
+
+def test_templates_of_names_are_judged_as_by_core(client: KubeClient) -> None:
+    """Proves: CC-80."""
+    accepted = [text for text in ACCEPTED if not _find_refusal(client, build_deployment(text))]
+    refused = [text for text in REFUSED if _find_refusal(client, build_deployment(text))]
+    assert (accepted, refused) == (list(ACCEPTED), list(REFUSED))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

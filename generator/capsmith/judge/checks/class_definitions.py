@@ -14,7 +14,15 @@ from capsmith.judge.checks.name_templates import Names, explain_name
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.judge.checks.validations import RULES, find_rule_faults, find_rule_places
 from capsmith.manifests.crds import find_wrong_types
-from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, may_vary, text_of
+from capsmith.manifests.parse import (
+    Manifest,
+    find_value,
+    has_variable,
+    list_of,
+    mapping_of,
+    may_vary,
+    text_of,
+)
 from capsmith.yamldoc.compose import Path
 
 Refusal = tuple[Path, str]
@@ -121,19 +129,21 @@ def _of_references(part: Any, path: Path) -> Iterator[Refusal]:
 
 def _of_naming(manifest: Manifest) -> Iterator[Refusal]:
     """Yield the templates of names that core cannot use."""
-    parts: list[tuple[Path, Any, Names]] = [
-        (("spec", key), manifest.mapping("spec", key), {})
-        for key in ("infrastructure", "controlPlane")
+    parts: list[tuple[Path, Names]] = [
+        (("spec", "infrastructureNamingStrategy"), {}),
+        (("spec", "infrastructure", "naming"), {}),
+        (("spec", "controlPlane", "naming"), {}),
+        (("spec", "controlPlane", "namingStrategy"), {}),
     ]
-    for key, names in _WORKERS.items():
-        for number, each in enumerate(manifest.listing("spec", "workers", key)):
-            parts.append((("spec", "workers", key, number), each, names))
-    for path, part, names in parts:
-        for key in ("naming", "namingStrategy"):
-            text = text_of(part, key, "template")
-            problem = explain_name(text, names) if text and not has_variable(text) else ""
-            if problem:
-                yield (*path, key, "template"), f"the template of names {text!r} {problem}"
+    for list_name, names in _WORKERS.items():
+        for number in range(len(manifest.listing("spec", "workers", list_name))):
+            for key in ("naming", "namingStrategy"):
+                parts.append((("spec", "workers", list_name, number, key), names))
+    for path, names in parts:
+        text = text_of(find_value(manifest.document, path), "template")
+        problem = explain_name(text, names) if text and not has_variable(text) else ""
+        if problem:
+            yield (*path, "template"), f"the template of names {text!r} {problem}"
 
 
 def _of_versions(manifest: Manifest) -> Iterator[Refusal]:

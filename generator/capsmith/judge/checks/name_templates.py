@@ -1,19 +1,22 @@
-"""Check the templates from which core generates names, by rendering them as core's webhooks do."""
+"""Check the templates from which core generates names, by executing them as its webhooks do."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import is_subdomain
 from capsmith.manifests.go_template import TemplateError, TokenKind, parse_template, read_tokens
-from capsmith.manifests.parse import Manifest, has_variable, mapping_of, text_of
+from capsmith.manifests.parse import Manifest, has_variable, text_of
+from capsmith.manifests.template_execution import execute_template
+from capsmith.manifests.template_functions import ExecutionError
+from capsmith.manifests.template_tree import UnsupportedError
 from capsmith.yamldoc.compose import Path
 
 Names = Mapping[str, str | Mapping[str, str]]
 
-_OF_ALL: Names = {"cluster": {"name": "cluster"}, "random": "abcde"}
+_OF_ALL: Names = {"cluster": {"name": "cluster"}}
+_SAMPLES = ("bcdfg", "24567")
+"""Characters that may be random: core uses digits and consonants."""
 _MACHINES: Mapping[str, Names] = {
     "MachineDeployment": {"machineSet": {"name": "machineset"}},
     "MachineSet": {"machineSet": {"name": "machineset"}},
@@ -31,10 +34,7 @@ _FUNCTIONS = frozenset(_BUILT_IN.split())
 """Functions of Go's templates; those of sprig are for patches alone."""
 _WORDS = "block break continue define else end false if nil range template true with"
 _KEYWORDS = frozenset(_WORDS.split())
-_ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-_PLAIN = re.compile(r"\{\{[ \t\r\n]*((?:\.\w+)+)[ \t\r\n]*\}\}")
 _LONGEST = 63
-"""Core cuts longer names, and adds random characters."""
 
 
 def find_name_faults(manifest: Manifest) -> Iterator[tuple[Path, str]]:
@@ -54,38 +54,35 @@ def find_name_faults(manifest: Manifest) -> Iterator[tuple[Path, str]]:
 
 
 def explain_name(text: str, names: Names) -> str:
-    """Return why a template renders no name; empty if it may render one.
+    """Return why core refuses a template of names; empty if core accepts it or may accept it.
 
     ``names`` are the values that the template may read, besides those of all templates.
     """
     try:
-        unknown = parse_template(text).variables - _OF_ALL.keys() - names.keys()
+        parse_template(text)
     except TemplateError as error:
         return f"does not parse: {error}"
-    if unknown:
-        return f"reads {', '.join(sorted(unknown))}, which names do not have"
     foreign = _find_functions(text) - _FUNCTIONS
     if foreign:
         return f"calls {', '.join(sorted(foreign))}, which names cannot use"
-    return _render({**_OF_ALL, **names}, text)
+    # The template may depend on the random characters.
+    problems = [_explain_result(text, {**_OF_ALL, **names, "random": each}) for each in _SAMPLES]
+    return problems[0] if all(problems) else ""
 
 
 def _find_functions(text: str) -> set[str]:
     return {each.text for each in read_tokens(text) if each.kind is TokenKind.WORD} - _KEYWORDS
 
 
-def _render(names: Names, text: str) -> str:
-    rendered = text
-    for match in _ACTION.finditer(text):
-        plain = _PLAIN.fullmatch(match[0])
-        if plain is None:
-            # A part of the name is not known, so only the other characters can be wrong.
-            rest = _ACTION.sub("", text)
-            return "" if re.fullmatch("[a-z0-9.-]*", rest) else "has characters that no name has"
-        value: Any = names
-        for step in plain[1][1:].split("."):
-            value = mapping_of(value).get(step)
-        if not isinstance(value, str):
-            return f"reads {plain[1][1:]}, which names do not have"
-        rendered = rendered.replace(match[0], value, 1)
-    return "" if is_subdomain(rendered[:_LONGEST]) else f"renders {rendered!r}, which is no name"
+def _explain_result(text: str, names: Names) -> str:
+    """Return why a template renders no name with these values; empty if it may render one."""
+    try:
+        name = execute_template(text, names)
+    except UnsupportedError:
+        return ""
+    except ExecutionError as error:
+        return str(error)
+    if len(name) > _LONGEST:
+        # Core cuts the name, and adds random characters.
+        name = name[: _LONGEST - len(_SAMPLES[0])] + _SAMPLES[0]
+    return "" if is_subdomain(name) else f"renders {name!r}, which is no name"

@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from capsmith.judge.checks.evaluate import evaluate_manifests
+from capsmith.judge.checks.name_templates import explain_name
 from capsmith.manifests.parse import parse_manifests
 from tests.core_mistakes import OF_CLASSES, OF_OBJECTS
 from tests.core_objects import JSON, VERSIONS, Mistake, build_objects, list_mistakes
+from tests.name_templates import ACCEPTED, REFUSED, build_deployment
 from tests.rules.cases import contract
 
 _RULES = ("CC-80", "TP-26")
@@ -43,3 +45,18 @@ def test_mistakes_in_objects_are_found(version: str, mistake: Mistake) -> None:
 @pytest.mark.parametrize(("version", "mistake"), list_mistakes(OF_CLASSES), ids=str)
 def test_mistakes_in_classes_are_found(version: str, mistake: Mistake) -> None:
     assert "TP-26" in find(mistake.applied(build_objects(version)[mistake.kind]))
+
+
+@pytest.mark.parametrize("text", ACCEPTED)
+def test_templates_of_names_are_accepted(text: str) -> None:
+    assert "CC-80" not in find(build_deployment(text))
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_templates_that_render_no_name_are_found(text: str) -> None:
+    assert "CC-80" in find(build_deployment(text))
+
+
+def test_a_template_that_doubles_a_text_is_not_executed_to_its_end() -> None:
+    text = "{{ $x := `a` }}" + "{{ $x = print $x $x }}" * 60 + "{{ $x }}-{{ .random }}"
+    assert explain_name(text, {}) == ""
