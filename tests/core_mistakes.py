@@ -310,6 +310,12 @@ _OF_WEBHOOKS = (
         for field, value in (
             ("maxUnhealthy", "40"),
             ("nodeStartupTimeout", "5s"),
+            ("nodeStartupTimeout", "-5m"),
+            ("nodeStartupTimeout", "0h0m5s"),
+            ("nodeStartupTimeout", "0.4m"),
+            ("nodeStartupTimeout", "29.9s"),
+            ("nodeStartupTimeout", "+10s"),
+            ("nodeStartupTimeout", "3000000h"),
             ("nodeStartupTimeout", "10"),
             ("unhealthyConditions", [{**_CONDITION, "timeout": "5"}]),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import is_label_value, is_qualified_name
@@ -46,7 +47,15 @@ _DURATIONS = frozenset(
 )
 """Fields of v1beta1 that Go parses as durations, when core converts the object."""
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_SECONDS = re.compile(r"([0-9]{1,9})s")
+_PART = re.compile(r"([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_UNITS = {
+    **{"ns": 1, "us": 1000, "µs": 1000, "μs": 1000},
+    **{"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9},
+}
+"""Nanoseconds of the units of durations."""
+_LONGEST_TEXT = 1000
+_LONGEST = 2**63
+"""Nanoseconds that are too many for Go."""
 _SCALED = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-"
 """Prefix of the annotations by which the cluster autoscaler scales workers."""
 _CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
@@ -116,10 +125,19 @@ def _of_values(part: Any, path: Path) -> Iterator[Refusal]:
 
 
 def _of_duration(key: str, value: str) -> Iterator[str]:
-    seconds = _SECONDS.fullmatch(value)
     if not _DURATION.fullmatch(value):
         yield f"is {value!r}, which is no duration such as 10m or 1h30m"
-    elif key == "nodeStartupTimeout" and seconds and 0 < int(seconds[1]) < _SHORTEST_STARTUP:
+        return
+    # Python refuses to read numbers of thousands of digits.
+    if len(value) > _LONGEST_TEXT:
+        return
+    duration = sum(Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(value))
+    if duration >= _LONGEST:
+        yield f"is {value!r}, which is too long for a duration"
+        return
+    # Core drops fractions of seconds, and no second at all turns the check off.
+    seconds = int(duration / _UNITS["s"]) * (-1 if value.startswith("-") else 1)
+    if key == "nodeStartupTimeout" and seconds and seconds < _SHORTEST_STARTUP:
         yield f"is {value}; it has to be at least {_SHORTEST_STARTUP}s"
 
 

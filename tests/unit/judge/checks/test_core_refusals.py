@@ -59,3 +59,11 @@ def test_core_accepts_a_cluster_without_references_up_to_v1_10(
 def test_core_writes_required_fields_up_to_v1_10(text: str, chosen: str, field: str) -> None:
     found = find_core_mismatches(read(text), contract(chosen).core_kinds, chosen)
     assert [each.path[-1] for each in found] == ([field] if field else [])
+
+
+def test_a_duration_of_many_digits_is_not_computed() -> None:
+    manifest = read(
+        "apiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineHealthCheck\nmetadata: {name: a}\n"
+        f"spec: {{selector: {{matchLabels: {{a: b}}}}, nodeStartupTimeout: {'9' * 5000}s}}\n"
+    )
+    assert not list(find_refusals(manifest, "v1beta1"))
