@@ -156,6 +156,9 @@ _SECRET = {"secret": {"name": "a", "key": "b"}}
 _EXTERNAL = {"endpoints": ["https://a"], "caFile": "a", "certFile": "b", "keyFile": "c"}
 
 
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
 def _taint(key: str) -> list[JSON]:
     return [{"key": key, "effect": "NoSchedule", "propagation": "Always"}]
 
@@ -291,6 +294,9 @@ _OF_WEBHOOKS = (
     ),
     Mistake("MachinePool", (*_MACHINE, "taints"), _taint("a")),
     Mistake("MachineDeployment", (*_MACHINE, "taints"), _taint("node.kubernetes.io/not-ready")),
+    Mistake("MachineDeployment", (*_MACHINE, "taints"), _taint(_CONTROL_PLANE)),
+    Mistake("MachineSet", (*_MACHINE, "taints"), _taint(_CONTROL_PLANE)),
+    Mistake("Machine", ("spec", "taints"), _taint(_CONTROL_PLANE)),
     Mistake("Machine", ("spec", "taints"), _taint("node.cluster.x-k8s.io/uninitialized")),
     Mistake("MachineDeployment", ("spec", "rollout", "strategy"), _STOPPED),
     Mistake("MachineDeployment", ("spec", "strategy"), _STOPPED, ("v1beta1",)),

@@ -58,6 +58,8 @@ _LONGEST = 2**63
 """Nanoseconds that are too many for Go."""
 _SCALED = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-"
 """Prefix of the annotations by which the cluster autoscaler scales workers."""
+_OF_CONTROL_PLANES = "cluster.x-k8s.io/control-plane"
+_CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 _CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
 _NUMBER = re.compile("[+-]?[0-9]{1,9}")
 _LABELS = ((_CORE, "Cluster"), (_CORE, "MachineDeployment"))
@@ -94,6 +96,8 @@ def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
             yield from _of_empty_cluster(manifest)
     if kind == (_KUBEADM, "KubeadmControlPlane"):
         yield from _of_control_plane(manifest)
+    if kind == (_CORE, "Machine"):
+        yield from _of_taints(manifest)
     if kind == _EXTENSION:
         yield from _of_extension(manifest)
     if manifest.api_group == _CORE and manifest.kind in _OF_MACHINES:
@@ -237,6 +241,16 @@ def _of_control_plane(manifest: Manifest) -> Iterator[Refusal]:
     if isinstance(replicas, int) and replicas % 2 == 0 and not etcd.get("external"):
         # Zero is refused with an external etcd, too, but it says nothing about a provider.
         yield ("spec", "replicas"), f"is {replicas}; with its own etcd, the number has to be odd"
+
+
+def _of_taints(manifest: Manifest) -> Iterator[Refusal]:
+    """Yield the taint of control planes on a Machine that belongs to none."""
+    labels = manifest.mapping("metadata", "labels")
+    if _OF_CONTROL_PLANES in labels or any(map(_may_vary, labels)):
+        return
+    for number, taint in enumerate(manifest.listing("spec", "taints")):
+        if text_of(taint, "key") == _CONTROL_PLANE_TAINT:
+            yield ("spec", "taints", number, "key"), "is a taint that only control planes have"
 
 
 def _of_machines(manifest: Manifest) -> Iterator[Refusal]:
