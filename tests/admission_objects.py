@@ -97,7 +97,19 @@ _CONDITION = "webhooks.0.matchConditions.0"
 _VALIDATION = "spec.validations.0"
 _CONSTRAINTS = "spec.matchConstraints"
 _PORT = "spec.ports.0"
+_RESOURCES = f"{_CONSTRAINTS}.resourceRules.0.resources"
 _IN = {"matchExpressions": [{"key": "a", "operator": "In"}]}
+_AUDITED = "spec.auditAnnotations"
+_PATCH = "spec.mutations.0.applyConfiguration.expression"
+
+
+def _audit(expression: str, key: str = "a") -> list[JSON]:
+    return [{"key": key, "valueExpression": expression}]
+
+
+def _json_patch(expression: str) -> list[JSON]:
+    return [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
+
 
 MISTAKES = (
     *_mistakes(
@@ -113,6 +125,13 @@ MISTAKES = (
         (f"{_CONDITION}.expression", " "),
         (f"{_CONDITION}.name", "a b"),
         ("webhooks.0.objectSelector", {"matchLabels": {"a": "b c"}}),
+        (
+            "webhooks.0.matchConditions",
+            [{"name": f"a{number}", "expression": "true"} for number in range(65)],
+        ),
+        ("webhooks.0.rules.0.resources", ["acmemachines/*", "acmemachines/status"]),
+        ("webhooks.0.rules.0.resources", [""]),
+        ("webhooks.0.rules.0.apiVersions", [""]),
     ),
     *_mistakes(
         "ValidatingAdmissionPolicy",
@@ -135,12 +154,40 @@ MISTAKES = (
         (f"{_CONSTRAINTS}.resourceRules.0.operations", ["PATCH"]),
         (f"{_CONSTRAINTS}.resourceRules.0.resources", ["*", "acmemachines"]),
         (f"{_CONSTRAINTS}.resourceRules.0.scope", "All"),
+        (_RESOURCES, ["*/status", "acmemachines/status"]),
+        (f"{_CONSTRAINTS}.excludeResourceRules", [{**_RULE, "apiGroups": ["*", "a"]}]),
+        *(
+            (_AUDITED, _audit(expression))
+            for expression in (
+                *("1 + 1", "true", "[1]", "object.", "object.spec.size", "variables.isNamed"),
+                *("variables.absent", "dyn('a')", "request.options", "request.userInfo.groups"),
+                *("has(object.a) ? object.a : 'b'", "object.?a.orValue('')", "object.list[0]"),
+            )
+        ),
+        (_AUDITED, _audit("'a'", "a/b")),
+        (_AUDITED, [*_audit("'a'"), *_audit("'b'")]),
+        (_AUDITED, [each for number in range(21) for each in _audit("'a'", f"a{number}")]),
+        (_AUDITED, _audit(f"'{'a' * 5120}'")),
+        *(
+            (f"{_VALIDATION}.messageExpression", expression)
+            for expression in (
+                *("null", "object.spec.size", "variables.size", "variables.isNamed"),
+                "authorizer.group('').resource('pods').check('get').reason()",
+            )
+        ),
+        (f"{_VALIDATION}.message", " "),
+        ("spec.variables.0.name", "namespace"),
+        ("spec.paramKind", {"apiVersion": "a/b/c", "kind": "A"}),
+        ("spec.paramKind", {"apiVersion": "v1/", "kind": "A"}),
     ),
     *_mistakes(
         "ValidatingAdmissionPolicyBinding",
         ("spec.validationActions", []),
         ("spec.validationActions", ["Block"]),
         ("spec.validationActions", ["Deny", "Deny"]),
+        ("spec.validationActions", ["Deny", "Warn"]),
+        ("spec.policyName", "A_B"),
+        ("spec.matchResources", {"resourceRules": [{**_RULE, "resources": ["*", "a"]}]}),
         ("spec.policyName", ""),
         ("spec.paramRef", {"name": "a"}),
         ("spec.paramRef", {"name": "a", "selector": {}, "parameterNotFoundAction": "Deny"}),
@@ -151,6 +198,17 @@ MISTAKES = (
         ("spec.mutations", []),
         ("spec.mutations.0.patchType", "Merge"),
         ("spec.mutations.0.jsonPatch", {"expression": "[JSONPatch{op: 'remove', path: '/a'}]"}),
+        *(
+            (_PATCH, expression)
+            for expression in (
+                *("Object{spec: ", "Object{spec: Object.spec{a: objet.x}}", "Objec{}", "object"),
+                *("{'a': 1}", "null", "Object{a: variables.absent}", "Object{a: request.nam}"),
+            )
+        ),
+        *(
+            ("spec.mutations", _json_patch(expression))
+            for expression in ("[JSONPatch{", "[]", "object.list", "[1]", "[JSONPatch{op: absent}]")
+        ),
     ),
     *_mistakes(
         "Service",
@@ -170,3 +228,36 @@ MISTAKES = (
     ),
 )
 """What the rule on objects of Kubernetes finds."""
+
+ACCEPTED = (
+    *_mistakes(
+        "ValidatingAdmissionPolicy",
+        *(
+            (_AUDITED, _audit(expression))
+            for expression in (
+                *("'a'", "null", "string(object.spec.size)", "'a' + object.spec.size"),
+                *("request.name", "namespaceObject.metadata.name", "['a'].map(x, x)[0]"),
+                *("has(object.a) ? 'a' : 'b'", "request.userInfo.extra['a'][0]"),
+                "authorizer.group('').resource('pods').check('get').reason()",
+            )
+        ),
+        (f"{_VALIDATION}.message", "a\n"),
+        (f"{_VALIDATION}.messageExpression", "'authorizer' + request.name"),
+        (_RESOURCES, ["*", "*/status"]),
+        (_RESOURCES, ["acmemachines/*", "acmemachines", "*/scale"]),
+        ("spec.paramKind", {"apiVersion": "example.com/v1", "kind": "A"}),
+    ),
+    *_mistakes("ValidatingAdmissionPolicyBinding", ("spec.validationActions", ["Warn", "Audit"])),
+    *_mistakes(
+        "MutatingAdmissionPolicy",
+        (_PATCH, "has(object.a) ? Object{} : null"),
+        (_PATCH, "Object{spec: Object.spec{list: object.l.map(x, Object.spec.list{a: x.a + 1})}}"),
+        ("spec.mutations", _json_patch("[JSONPatch{op: 'add', path: '/a', value: Object{}}]")),
+        (
+            "spec.mutations",
+            _json_patch("[JSONPatch{op: 'remove', path: '/' + jsonpatch.escapeKey('a/b')}]"),
+        ),
+        ("spec.mutations", _json_patch("has(object.a) ? [JSONPatch{path: '/a'}] : []")),
+    ),
+)
+"""Changes of objects that the API server takes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from tests.admission_objects import MISTAKES, build_objects
+from tests.admission_objects import ACCEPTED, MISTAKES, build_objects
 from tests.core_objects import JSON, Mistake
 
 
@@ -31,3 +31,8 @@ def test_objects_without_a_mistake_are_taken(api: KubeClient, kind: str) -> None
 def test_a_mistake_is_refused(api: KubeClient, mistake: Mistake) -> None:
     """Proves: CC-81."""
     assert _find_refusal(api, mistake.applied(build_objects()[mistake.kind]))
+
+
+@pytest.mark.parametrize("change", ACCEPTED, ids=str)
+def test_a_change_is_taken(api: KubeClient, change: Mistake) -> None:
+    assert _find_refusal(api, change.applied(build_objects()[change.kind])) == ""

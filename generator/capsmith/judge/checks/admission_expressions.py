@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.judge.checks.mismatches import Mismatch
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
 
-POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
-_BOOL, _TEXT = "bool", "string"
-_CHAIN = re.compile(r"\s*(?:object|oldObject|params)(\.\w+|\[[^]]*\])*\s*")
-"""Expressions that only read a field of an object, and so have any type.
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.cel.compile import RuleProblem
 
-Variables of policies have the types of their expressions.
-"""
+POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+_BOOL, _TEXT, _TEXT_OR_NULL = ("bool",), ("string",), ("string", "null")
+_PATCHES = ("applyConfiguration", "jsonPatch")
+_PATCH_NAME = re.compile(r"\b(?:Object|JSONPatch|jsonpatch)\b")
+_OF_PATCHES = re.compile(
+    r"`(?:(?:Object|JSONPatch)(?:\..+)?|jsonpatch|escapeKey)` is not a variable"
+)
+"""Problems with what only the expressions of patches may use, and the CEL library does not know."""
+_CERTAIN = re.compile(r"the rule is not a valid|`[^`]+` is not a (?:variable or function|field)")
+"""Problems of expressions of patches that do not depend on the types of what they create."""
+
+Variables = tuple[tuple[str, str], ...]
+"""Names of variables, each with the name of its type; empty if it is not known."""
 
 
 class _Expression(NamedTuple):
@@ -25,38 +34,62 @@ class _Expression(NamedTuple):
 
     path: Path
     text: str
-    result: str
-    variables: tuple[str, ...] | None = None
-    """Names of the variables that are defined before; None if there are none at this place."""
+    results: tuple[str, ...] = ()
+    """Types of which it has to return one; empty if it may return any."""
+    variables: Variables | None = None
+    """The variables that are defined before; None if there are none at this place."""
     has_params: bool = False
+    has_authorizer: bool = True
 
 
 def find_expression_faults(manifest: Manifest) -> Iterator[Mismatch]:
     """Yield the expressions that the API server refuses, and why."""
-    expressions = list(_list_policy(manifest) if manifest.kind in POLICIES else _list(manifest))
+    expressions = _list_policy(manifest) if manifest.kind in POLICIES else _list(manifest)
     for each in expressions:
         if not each.text or has_variable(each.text):
             continue
-        message = _explain(each)
+        message = _explain_patch(each) if each.path[-2] in _PATCHES else _explain(each)
         if message:
             yield Mismatch(each.path, f"is refused: {message}")
 
 
-def _explain(expression: _Expression) -> str:
+def _find_problems(expression: _Expression) -> Sequence[RuleProblem]:
     # Imported here because the CEL library is only needed, and loaded, for expressions.
     from capsmith.provider_yaml.cel.admission import find_expression_problems
 
-    _, text, result, variables, has_params = expression
-    problems = find_expression_problems(text, result, variables, has_params)
+    return find_expression_problems(*expression[1:])
+
+
+def _explain(expression: _Expression) -> str:
+    problems = _find_problems(expression)
+    for problem in problems if not expression.has_authorizer else ():
+        if problem.message.startswith("`authorizer"):
+            return "`authorizer` cannot be read here"
     # The expression may use a function that other releases of Kubernetes have.
     if any(problem.is_foreign or problem.undecided for problem in problems):
         return ""
     for problem in problems:
         # The types of values of objects are not known, and may be joined with others.
-        is_unknown = quote("dyn") in problem.message and not _CHAIN.fullmatch(text)
-        if not is_unknown and not (quote("dyn") in problem.message and result != _BOOL):
+        is_result = problem.message.startswith("the expression evaluates to")
+        if is_result or quote("dyn") not in problem.message:
             return problem.message
     return ""
+
+
+def _explain_patch(expression: _Expression) -> str:
+    """Return why the API server refuses the expression of a patch."""
+    problems = _find_problems(expression)
+    uses_patches = _PATCH_NAME.search(expression.text) is not None
+    for problem in problems:
+        if problem.is_foreign or problem.undecided or _OF_PATCHES.match(problem.message):
+            continue
+        if _CERTAIN.match(problem.message):
+            return problem.message
+    # A variable may be of the type that is expected.
+    if problems or uses_patches or "variables" in expression.text:
+        return ""
+    expected = "a list of JSONPatch" if expression.path[-2] == _PATCHES[1] else "an Object"
+    return f"the expression does not evaluate to {expected}"
 
 
 def _list(manifest: Manifest) -> Iterator[_Expression]:
@@ -74,14 +107,35 @@ def _list_policy(manifest: Manifest) -> Iterator[_Expression]:
     spec = manifest.mapping("spec")
     has_params = bool(mapping_of(spec, "paramKind"))
     yield from _conditions(spec, ("spec",), has_params)
-    names: tuple[str, ...] = ()
+    variables: Variables = ()
     for number, each in enumerate(list_of(spec, "variables")):
         path: Path = ("spec", "variables", number, "expression")
-        yield _Expression(path, text_of(each, "expression"), "", names, has_params)
-        names = (*names, text_of(each, "name"))
-    if any(map(has_variable, names)):
+        text = text_of(each, "expression")
+        yield _Expression(path, text, (), variables, has_params)
+        variables = (
+            *variables,
+            (text_of(each, "name"), _find_type(text, variables, has_params)),
+        )
+    if any(has_variable(name) for name, _ in variables):
         return
     for number, each in enumerate(list_of(spec, "validations")):
         path = ("spec", "validations", number)
-        for key, result in (("expression", _BOOL), ("messageExpression", _TEXT)):
-            yield _Expression((*path, key), text_of(each, key), result, names, has_params)
+        text = text_of(each, "expression")
+        yield _Expression((*path, "expression"), text, _BOOL, variables, has_params)
+        text = text_of(each, "messageExpression")
+        path = (*path, "messageExpression")
+        yield _Expression(path, text, _TEXT, variables, has_params, False)
+    for number, each in enumerate(list_of(spec, "auditAnnotations")):
+        path = ("spec", "auditAnnotations", number, "valueExpression")
+        text = text_of(each, "valueExpression")
+        yield _Expression(path, text, _TEXT_OR_NULL, variables, has_params)
+    for number, each in enumerate(list_of(spec, "mutations")):
+        for key in _PATCHES:
+            path = ("spec", "mutations", number, key, "expression")
+            yield _Expression(path, text_of(each, key, "expression"), (), variables, has_params)
+
+
+def _find_type(text: str, variables: Variables, has_params: bool) -> str:
+    from capsmith.provider_yaml.cel.admission import find_type
+
+    return find_type(text, variables, has_params) if text and not has_variable(text) else ""

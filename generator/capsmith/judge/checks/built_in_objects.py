@@ -47,7 +47,9 @@ _RBAC = "rbac.authorization.k8s.io"
 _STARRED = ("operations", "apiGroups", "apiVersions", "resources")
 """Fields of a webhook's rule in which a star includes all other values."""
 _INTERNAL = "ClusterIP"
-_POLICY_RULES = ("spec", "matchConstraints", "resourceRules")
+_MATCHED = (*POLICIES, *(f"{kind}Binding" for kind in POLICIES))
+_MATCHING = ("matchConstraints", "matchResources")
+_POLICY_RULES = ("resourceRules", "excludeResourceRules")
 _SERVED = frozenset({"v1", "v1beta1"})
 """Versions of AdmissionReview that API servers send."""
 _PATH_NAME = re.compile(r"(?!\.{1,2}$)[^/%]+")
@@ -146,8 +148,8 @@ def _find_mismatches(
         yield from _of_webhooks(manifest, is_complete)
     if manifest.kind in (*_HOOKS, *POLICIES):
         yield from find_expression_faults(manifest)
-    if manifest.kind in POLICIES:
-        yield from _of_rules(manifest.listing(*_POLICY_RULES), _POLICY_RULES)
+    for path in product(("spec",), _MATCHING, _POLICY_RULES) if manifest.kind in _MATCHED else ():
+        yield from _of_rules(manifest.listing(*path), path)
     if kind == ("", "Service"):
         yield from _of_ports(manifest, is_complete)
     if kind == (_RBAC, "Role"):
@@ -251,7 +253,12 @@ def _has_star_beside(field: str, values: Sequence[str]) -> bool:
         return "*" in values and len(values) > 1
     if "*/*" in values:
         return len(values) > 1
-    return "*" in values and any("/" not in each for each in values if each != "*")
+    split = [each.partition("/") for each in values]
+    return any(
+        (name != "*" and f"*/{below}" in values) or (below != "*" and f"{name}/*" in values)
+        for name, slash, below in split
+        if slash
+    ) or ("*" in values and any(not slash and name != "*" for name, slash, _ in split))
 
 
 def _of_type(ports: Sequence[Any], spec: Mapping[str, Any]) -> Iterator[Mismatch]:

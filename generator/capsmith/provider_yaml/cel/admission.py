@@ -6,12 +6,13 @@ Importing this module loads the CEL library, as `compile` does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from functools import lru_cache
 from typing import Any
 
 from capsmith.provider_yaml.cel.compile import Compiler, RuleProblem
 from capsmith.provider_yaml.cel.environment import CelType, Declarations
+from capsmith.yamldoc.quote import quote
 
 _ANY: CelType = {"type_name": "dyn"}
 _TEXT = {"type": "string"}
@@ -51,25 +52,67 @@ _REQUEST = {
 """Fields of an AdmissionRequest that expressions may read."""
 
 
+Variables = tuple[tuple[str, str], ...]
+"""Names of variables, each with the name of its type; empty if it is not known."""
+_TYPES = {
+    **{"string": _TEXT, "bool": {"type": "boolean"}},
+    **{"int": {"type": "integer"}, "double": {"type": "number"}},
+}
+_LESS_KNOWN = re.compile(r"\b(?:namespaceObject|authorizer|extra)\b")
+"""Names whose values have types that are not declared here."""
+_VARIABLE = re.compile(r"\bvariables\s*\.\s*(\w+)")
+_ANY_TYPE = "dyn"
+
+
 @lru_cache(64)
 def find_expression_problems(
-    expression: str, result: str, variables: Sequence[str] | None, has_params: bool
+    expression: str,
+    results: tuple[str, ...],
+    variables: Variables | None,
+    has_params: bool,
+    has_authorizer: bool = True,
 ) -> tuple[RuleProblem, ...]:
     """Return the reasons why the API server refuses an expression.
 
-    ``result`` is the type that it must return; empty if it may return any.  ``variables`` are the
-    names that a policy has defined before; None in a webhook, which has none.
+    ``results`` are the types of which it must return one; empty if it may return any.
+    ``variables`` are those that a policy has defined before; None in a webhook, which has none.
     """
+    compiler = _create_compiler(variables, has_params, has_authorizer)
+    problems = compiler.problems(expression, "")
+    if problems or not results:
+        return tuple(problems)
+    name = find_type(expression, variables, has_params)
+    if not name or name in results:
+        return ()
+    expected = " or ".join(map(quote, results))
+    message = f"the expression evaluates to {quote(name)}, not {expected}"
+    return (RuleProblem(message, f"Write an expression that evaluates to a {results[0]}."),)
+
+
+@lru_cache(64)
+def find_type(expression: str, variables: Variables | None, has_params: bool) -> str:
+    """Return the type of what an expression returns; empty if it is not known here."""
+    name = _create_compiler(variables, has_params, True).find_type(expression)
+    unknown = {each for each, type in variables or () if not type}
+    has_unknown = not unknown.isdisjoint(_VARIABLE.findall(expression))
+    return "" if name == _ANY_TYPE and (has_unknown or _LESS_KNOWN.search(expression)) else name
+
+
+def _create_compiler(
+    variables: Variables | None, has_params: bool, has_authorizer: bool
+) -> Compiler:
     declarations = Declarations()
     known = dict.fromkeys(_OBJECTS, _ANY)
+    if not has_authorizer:
+        del known["authorizer"]
     request = declarations.declare(_REQUEST)
     assert request is not None
     known["request"] = request
     if has_params:
         known["params"] = _ANY
     if variables is not None:
-        fields = {"type": "object", "properties": dict.fromkeys(variables, _DYNAMIC)}
-        declared = declarations.declare(fields)
+        properties = {name: _TYPES.get(type, _DYNAMIC) for name, type in variables}
+        declared = declarations.declare({"type": "object", "properties": properties})
         assert declared is not None
         known["variables"] = declared
-    return tuple(Compiler.with_variables(declarations, known).problems(expression, result))
+    return Compiler.with_variables(declarations, known)

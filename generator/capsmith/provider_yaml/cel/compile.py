@@ -159,6 +159,14 @@ class Compiler:
             return [RuleProblem(message, f"Write an expression that evaluates to a {result}.")]
         return check_literals(expression)
 
+    def find_type(self, expression: str) -> str:
+        """Return the name of the type of what an expression returns; empty if it is refused."""
+        try:
+            compiled = self._environment(False).compile(expression)
+            return str(compiled.return_type().name().lower())
+        except RuntimeError:
+            return ""
+
     def is_broken_by(self, expression: str, value: Any, optional_old_self: bool = False) -> bool:
         """Return whether a default ``value`` is certain to violate a rule that compiles.
 

@@ -7,7 +7,7 @@ import yaml
 
 from capsmith.judge.checks.evaluate import evaluate_manifests
 from capsmith.manifests.parse import parse_manifests
-from tests.admission_objects import MISTAKES, build_objects
+from tests.admission_objects import ACCEPTED, MISTAKES, build_objects
 from tests.core_objects import JSON, Mistake
 from tests.rules.cases import contract
 
@@ -28,6 +28,11 @@ def test_objects_without_a_mistake_are_accepted(kind: str) -> None:
 @pytest.mark.parametrize("mistake", MISTAKES, ids=str)
 def test_mistakes_are_found(mistake: Mistake) -> None:
     assert find(mistake.applied(build_objects()[mistake.kind]))
+
+
+@pytest.mark.parametrize("change", ACCEPTED, ids=str)
+def test_changes_are_accepted(change: Mistake) -> None:
+    assert find(change.applied(build_objects()[change.kind])) == []
 
 
 def test_expressions_with_variables_are_not_judged() -> None:
