@@ -397,7 +397,25 @@ _OF_KUBEADM = (
         )
     ),
 )
-OF_OBJECTS = (*_OF_SCHEMAS, *_OF_SELECTORS, *_OF_NAMES, *_OF_RULES, *_OF_WEBHOOKS, *_OF_KUBEADM)
+_OF_VALUES = (
+    *(
+        Mistake(kind, ("spec", "replicas"), -1, VERSIONS)
+        for kind in ("KubeadmControlPlane", "MachineDeployment", "MachinePool", "MachineSet")
+    ),
+    *(
+        Mistake(kind, ("spec", "clusterName"), "A B", VERSIONS)
+        for kind in ("Machine", "MachineHealthCheck")
+    ),
+    *(
+        Mistake(kind, (*path, "initConfiguration", "bootstrapTokens"), [{"token": "a"}], VERSIONS)
+        for kind, path in (
+            ("KubeadmConfig", ("spec",)),
+            ("KubeadmConfigTemplate", _MACHINE),
+            ("KubeadmControlPlane", _CONFIG),
+        )
+    ),
+)
+OF_OBJECTS = (*_OF_VALUES, *_OF_SCHEMAS, *_OF_SELECTORS, *_OF_NAMES, *_OF_RULES, *_OF_WEBHOOKS, *_OF_KUBEADM)
 """What the rule on objects of templates finds."""
 
 OF_TOPOLOGIES = (
@@ -420,3 +438,17 @@ OF_TOPOLOGIES = (
     ),
 )
 """What the rule on Clusters of a ClusterClass finds."""
+
+ACCEPTED = (
+    *(
+        Mistake("MachineDeployment", ("spec", "remediation"), {"maxInFlight": share})
+        for share in ("+5%", "-5%")
+    ),
+    Mistake(
+        "KubeadmControlPlane",
+        (*_CONFIG, "initConfiguration", "bootstrapTokens"),
+        [{"token": "abcdef.0123456789abcdef"}],
+        VERSIONS,
+    ),
+)
+"""Changes that core and kubeadm accept."""

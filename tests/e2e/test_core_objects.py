@@ -32,6 +32,7 @@ from capsmith.judge.release.model import VerifyOptions
 from capsmith.judge.release.release import SourceFile, read_release
 from capsmith.judge.release.targets import list_targets
 from tests.core_kinds import FILE, read_crds, reduce_crds, render
+from tests.core_mistakes import ACCEPTED as ACCEPTED_CHANGES
 from tests.core_mistakes import OF_CLASSES, OF_OBJECTS, OF_TOPOLOGIES
 from tests.core_objects import (
     CLASS,
@@ -176,6 +177,14 @@ def test_an_object_is_judged_as_by_core(client: KubeClient, version: str, mistak
     document = mistake.applied(build_objects(version)[mistake.kind])
     assert _find_refusal(client, document)
     assert "CC-80" in _find_rules(document)
+
+
+def test_changes_are_judged_as_by_core(client: KubeClient) -> None:
+    """Proves: CC-80."""
+    for version, change in list_mistakes(ACCEPTED_CHANGES):
+        document = change.applied(build_objects(version)[change.kind])
+        assert (str(change), _find_refusal(client, document)) == (str(change), "")
+        assert "CC-80" not in _find_rules(document)
 
 
 def test_templates_of_names_are_judged_as_by_core(client: KubeClient) -> None:

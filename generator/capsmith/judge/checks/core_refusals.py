@@ -37,7 +37,7 @@ _GROUPS = (_CORE, _KUBEADM)
 _SHARES = frozenset(
     {"maxInFlight", "maxSurge", "maxUnavailable", "maxUnhealthy", "unhealthyLessThanOrEqualTo"}
 )
-_SHARE = re.compile("[0-9]+%")
+_SHARE = re.compile("[+-]?[0-9]+%")
 _SHORTEST_STARTUP = 30
 _DURATIONS = frozenset(
     {
@@ -64,6 +64,8 @@ _CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
 _NUMBER = re.compile("[+-]?[0-9]{1,9}")
 _LABELS = ((_CORE, "Cluster"), (_CORE, "MachineDeployment"))
 """Kinds whose names are values of labels."""
+_OF_CLUSTERS = (*_OF_MACHINES, "Machine", "MachineHealthCheck")
+"""Kinds to which core adds a label with the name of their Cluster."""
 _EXTENSION = ("runtime.cluster.x-k8s.io", "ExtensionConfig")
 _SELECTING: Mapping[tuple[str, str], str] = {
     (_CORE, "MachineHealthCheck"): "selector",
@@ -87,6 +89,10 @@ def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
             yield ("spec", _SELECTING[kind]), "selects nothing"
     if manifest.api_group in _GROUPS:
         yield from _of_values(manifest.mapping("spec"), ("spec",))
+    if manifest.api_group == _CORE and manifest.kind in _OF_CLUSTERS:
+        name = text_of(manifest.document, "spec", "clusterName")
+        if not has_variable(name) and not is_label_value(name):
+            yield ("spec", "clusterName"), f"is {name!r}, which is not a valid value of a label"
     yield from _of_names(manifest)
     yield from _of_annotations(manifest)
     if kind == (_CORE, "Cluster"):

@@ -16,7 +16,20 @@ from capsmith.judge.checks.selectors import find_selector_faults
 from capsmith.judge.checks.webhook_rules import WebhookRule, find_broken_webhook_rules
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import Crd, CrdVersion
-from capsmith.manifests.parse import Manifest, list_of, may_vary, text_of, texts_of
+from capsmith.manifests.parse import (
+    Manifest,
+    find_value,
+    list_of,
+    mapping_of,
+    may_vary,
+    text_of,
+    texts_of,
+)
+from capsmith.yamldoc.compose import Path
+
+
+_SCALED = ("KubeadmControlPlane", "MachineDeployment", "MachinePool", "MachineSet")
+"""Kinds of core and kubeadm that have the subresource scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +74,8 @@ def _mismatched(context: Context, params: CoreRules) -> Iterator[tuple[Manifest,
                     where = mismatch.varies_with
                     if where is None or not may_vary(manifest, where, mismatch.is_deep):
                         yield manifest, mismatch
+                if manifest.kind in _SCALED:
+                    yield from _of_scale(manifest, ".spec.replicas")
                 continue
             version = _version(crd, manifest)
             if version is None:
@@ -81,6 +96,16 @@ def _mismatched(context: Context, params: CoreRules) -> Iterator[tuple[Manifest,
                 where = mismatch.varies_with
                 if where is None or not may_vary(manifest, where, mismatch.is_deep):
                     yield manifest, mismatch
+            scale = mapping_of(version.subresources, "scale")
+            yield from _of_scale(manifest, text_of(scale, "specReplicasPath"))
+
+
+def _of_scale(manifest: Manifest, path: str) -> Iterator[tuple[Manifest, Mismatch]]:
+    """Yield a negative number of replicas, which the API server refuses whatever the schema."""
+    place: Path = tuple(path.removeprefix(".").split("."))
+    replicas = find_value(manifest.document, place) if path else None
+    if isinstance(replicas, int) and replicas < 0:
+        yield manifest, Mismatch(place, f"is {replicas}; it has to be at least 0")
 
 
 def _of_core(context: Context, params: CoreRules, manifest: Manifest) -> Iterator[Mismatch]:

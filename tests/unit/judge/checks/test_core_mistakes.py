@@ -11,6 +11,7 @@ import yaml
 from capsmith.judge.checks.evaluate import evaluate_manifests
 from capsmith.judge.checks.name_templates import explain_name
 from capsmith.manifests.parse import parse_manifests
+from tests.core_mistakes import ACCEPTED as ACCEPTED_CHANGES
 from tests.core_mistakes import OF_CLASSES, OF_OBJECTS
 from tests.core_objects import JSON, VERSIONS, Mistake, build_objects, list_mistakes
 from tests.name_templates import ACCEPTED, REFUSED, build_deployment
@@ -47,6 +48,11 @@ def test_mistakes_in_classes_are_found(version: str, mistake: Mistake) -> None:
     assert "TP-26" in find(mistake.applied(build_objects(version)[mistake.kind]))
 
 
+@pytest.mark.parametrize(("version", "change"), list_mistakes(ACCEPTED_CHANGES), ids=str)
+def test_changes_are_accepted(version: str, change: Mistake) -> None:
+    assert "CC-80" not in find(change.applied(build_objects(version)[change.kind]))
+
+
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_templates_of_names_are_accepted(text: str) -> None:
     assert "CC-80" not in find(build_deployment(text))
@@ -60,3 +66,32 @@ def test_templates_that_render_no_name_are_found(text: str) -> None:
 def test_a_template_that_doubles_a_text_is_not_executed_to_its_end() -> None:
     text = "{{ $x := `a` }}" + "{{ $x = print $x $x }}" * 60 + "{{ $x }}-{{ .random }}"
     assert explain_name(text, {}) == ""
+
+
+def test_a_negative_number_of_replicas_is_found_for_kinds_of_the_release() -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema}}},
+        "subresources": {"scale": {"specReplicasPath": ".spec.size"}},
+    }
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "acmes.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Acme", "plural": "acmes"},
+            "versions": [version],
+        },
+    }
+    components, _ = parse_manifests(yaml.safe_dump(crd), "infrastructure-components.yaml")
+    document = {"apiVersion": "example.com/v1", "kind": "Acme", "metadata": {"name": "a"}}
+    for size in (0, -1):
+        text = yaml.safe_dump({**document, "spec": {"size": size}})
+        manifests, _ = parse_manifests(text, "cluster-template.yaml")
+        found = evaluate_manifests((*components, *manifests), _contract("v1beta2"))
+        assert ["CC-80" for _ in range(-size)] == [finding.id for finding in found]
