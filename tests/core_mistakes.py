@@ -450,5 +450,11 @@ ACCEPTED = (
         [{"token": "abcdef.0123456789abcdef"}],
         VERSIONS,
     ),
+    Mistake(
+        "KubeadmControlPlane",
+        (*_CONFIG, "joinConfiguration", "nodeRegistration", "taints"),
+        [{"key": "a"}],
+    ),
+    Mistake("KubeadmControlPlane", (*_CLUSTER, "scheduler", "extraEnvs"), [{"value": "a"}]),
 )
 """Changes that core and kubeadm accept."""

@@ -19,6 +19,8 @@ _SET = {"MachineDeployment": "selector", "MachineSet": "selector"}
 """Required fields that core's webhook sets."""
 _STRATEGIES = (("rollout", "strategy", "type"), ("spec", "rolloutStrategy", "type"))
 """Ends of paths to a type of which the webhook of control planes writes the only value."""
+_EMPTY = frozenset({"extraEnvs", "taints"})
+"""Lists of Kubernetes' types, whose missing texts the webhook of control planes writes as empty."""
 _EMPTY_IN_V1BETA1 = {
     **dict.fromkeys(
         ("Machine", "MachineDeployment", "MachinePool", "MachineSet"), "infrastructureRef"
@@ -71,12 +73,16 @@ def _is_empty_valid(schema: Any, mismatch: Mismatch) -> bool:
 
 def _is_set_by_core(manifest: Manifest, mismatch: Mismatch) -> bool:
     """Return whether core writes a required field that is missing, or another value."""
-    if manifest.kind == "KubeadmControlPlane" and mismatch.path[-3:] in _STRATEGIES:
-        return True
+    is_former = text_of(manifest.document, "apiVersion").endswith("/v1beta1")
+    is_required = mismatch.message == "is required"
+    if manifest.kind == "KubeadmControlPlane":
+        is_empty = "kubeadmConfigSpec" in mismatch.path and not _EMPTY.isdisjoint(mismatch.path)
+        is_written = is_required and is_empty and not is_former
+        return mismatch.path[-3:] in _STRATEGIES or is_written
     fields = [_SET.get(manifest.kind)]
-    if text_of(manifest.document, "apiVersion").endswith("/v1beta1"):
+    if is_former:
         fields.append(_EMPTY_IN_V1BETA1.get(manifest.kind))
-    return mismatch.message == "is required" and mismatch.path[-1] in fields
+    return is_required and mismatch.path[-1] in fields
 
 
 def _where(mismatch: Mismatch, others: Mapping[str, Any]) -> str:
