@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from capsmith.manifests import bundle
 from capsmith.manifests.crds import Crd, read_crds
 from capsmith.manifests.parse import Manifest
+from tests.rules.cases import ROOT
 from tests.verify.places import run
 from tests.verify.releases import crd, ids, violations, write
 
@@ -512,3 +514,13 @@ def test_without_metadata_labels_say_which_core_installs_the_release(tmp_path: P
     write(tmp_path, crd("AcmeMachine"), name="crd.yaml")
     found = violations(str(tmp_path), "--select", "GEN-01")
     assert {core for violation in found for core in violation["core"]} >= {"v1.10", "v1.15"}
+
+
+def test_not_all_managers_of_addresses_read_clusters(tmp_path: Path) -> None:
+    """A manager that does not look whether a Cluster is paused gets no error."""
+    source = ROOT / "IP-14" / "bad" / "crds.yaml"
+    write(tmp_path, *yaml.safe_load_all(source.read_text(encoding="utf-8")))
+    assert classes(tmp_path, "IP-14") == {
+        "the manager cannot create, delete ipaddresses.ipam.cluster.x-k8s.io": "breaks",
+        "the manager cannot get, list, watch clusters.cluster.x-k8s.io": "breaks-when",
+    }

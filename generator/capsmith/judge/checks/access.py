@@ -245,6 +245,8 @@ class Need:
     they are always needed."""
     or_declared: str = ""
     """Field path. The verbs are also needed if a kind that the rule applies to has this field."""
+    when: str = ""
+    """Condition under which a manager without the verbs fails, as not all managers need them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +277,8 @@ def check_manager_access(context: Context, params: Needs) -> Iterator[Violation]
             name = f"{need.resource}.{need.group}" if need.group else need.resource
             lacking = find_missing(grants, need.group, need.resource, need.verbs)
             if lacking:
-                yield Violation(
-                    deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
-                )
+                message = f"the manager cannot {', '.join(lacking)} {name}"
+                yield Violation(deployment, message, path=ACCOUNT, when=need.when)
 
 
 def _is_due(context: Context, need: Need) -> bool:
