@@ -415,7 +415,15 @@ _OF_VALUES = (
         )
     ),
 )
-OF_OBJECTS = (*_OF_VALUES, *_OF_SCHEMAS, *_OF_SELECTORS, *_OF_NAMES, *_OF_RULES, *_OF_WEBHOOKS, *_OF_KUBEADM)
+OF_OBJECTS = (
+    *_OF_VALUES,
+    *_OF_SCHEMAS,
+    *_OF_SELECTORS,
+    *_OF_NAMES,
+    *_OF_RULES,
+    *_OF_WEBHOOKS,
+    *_OF_KUBEADM,
+)
 """What the rule on objects of templates finds."""
 
 OF_TOPOLOGIES = (

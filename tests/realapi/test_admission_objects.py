@@ -1,11 +1,13 @@
-"""The API server refuses the mistakes in policies and Services that ``verify`` reports."""
+"""The API server refuses the mistakes in its own objects that ``verify`` reports."""
 
 from __future__ import annotations
+
+from types import ModuleType
 
 import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from tests.admission_objects import ACCEPTED, MISTAKES, build_objects
+from tests import admission_objects, built_in_objects
 from tests.core_objects import JSON, Mistake
 
 
@@ -22,17 +24,30 @@ def _find_refusal(api: KubeClient, document: JSON) -> str:
     return ""
 
 
-@pytest.mark.parametrize("kind", build_objects())
-def test_objects_without_a_mistake_are_taken(api: KubeClient, kind: str) -> None:
-    assert _find_refusal(api, build_objects()[kind]) == ""
+@pytest.mark.parametrize(
+    "module", [admission_objects, built_in_objects], ids=lambda it: it.__name__
+)
+def test_objects_without_a_mistake_are_taken(api: KubeClient, module: ModuleType) -> None:
+    found = {kind: _find_refusal(api, each) for kind, each in module.build_objects().items()}
+    assert set(found.values()) == {""}, found
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=str)
+@pytest.mark.parametrize("mistake", admission_objects.MISTAKES, ids=str)
+def test_a_mistake_in_a_policy_is_refused(api: KubeClient, mistake: Mistake) -> None:
+    """Proves: CC-81."""
+    assert _find_refusal(api, mistake.applied(admission_objects.build_objects()[mistake.kind]))
+
+
+@pytest.mark.parametrize("mistake", built_in_objects.MISTAKES, ids=str)
 def test_a_mistake_is_refused(api: KubeClient, mistake: Mistake) -> None:
     """Proves: CC-81."""
-    assert _find_refusal(api, mistake.applied(build_objects()[mistake.kind]))
+    assert _find_refusal(api, mistake.applied(built_in_objects.build_objects()[mistake.kind]))
 
 
-@pytest.mark.parametrize("change", ACCEPTED, ids=str)
-def test_a_change_is_taken(api: KubeClient, change: Mistake) -> None:
-    assert _find_refusal(api, change.applied(build_objects()[change.kind])) == ""
+@pytest.mark.parametrize(
+    "module", [admission_objects, built_in_objects], ids=lambda it: it.__name__
+)
+def test_changes_are_taken(api: KubeClient, module: ModuleType) -> None:
+    for change in module.ACCEPTED:
+        document = change.applied(module.build_objects()[change.kind])
+        assert (str(change), _find_refusal(api, document)) == (str(change), "")

@@ -28,6 +28,9 @@ _KEYED = (
     "metadata.annotations",
     "spec.template.metadata.labels",
     "spec.template.metadata.annotations",
+    "spec.template.spec.nodeSelector",
+    "spec.selector.matchLabels",
+    "spec.podSelector.matchLabels",
 )
 _SELECTORS = (
     "spec.selector.matchExpressions[]",

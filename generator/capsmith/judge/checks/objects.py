@@ -27,7 +27,6 @@ from capsmith.manifests.parse import (
 )
 from capsmith.yamldoc.compose import Path
 
-
 _SCALED = ("KubeadmControlPlane", "MachineDeployment", "MachinePool", "MachineSet")
 """Kinds of core and kubeadm that have the subresource scale."""
 
