@@ -464,5 +464,17 @@ ACCEPTED = (
         [{"key": "a"}],
     ),
     Mistake("KubeadmControlPlane", (*_CLUSTER, "scheduler", "extraEnvs"), [{"value": "a"}]),
+    Mistake("ClusterResourceSet", ("spec", "strategy"), "", VERSIONS),
+    *(
+        Mistake("MachineDeployment", path, "", ("v1beta1",))
+        for path in (
+            (*_MACHINE, "failureDomain"),
+            (*_MACHINE, "providerID"),
+            (*_MACHINE, "version"),
+            ("spec", "machineNamingStrategy", "template"),
+        )
+    ),
+    Mistake("Machine", ("spec", "failureDomain"), "", ("v1beta1",)),
+    Mistake("MachineHealthCheck", ("spec", "unhealthyRange"), "", ("v1beta1",)),
 )
 """Changes that core and kubeadm accept."""

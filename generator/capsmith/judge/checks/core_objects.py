@@ -10,7 +10,7 @@ from typing import Any
 
 from capsmith.judge.checks.mismatches import Mismatch, find_value_mismatches
 from capsmith.manifests.crds import OPEN
-from capsmith.manifests.parse import Manifest, mapping_of, text_of
+from capsmith.manifests.parse import Manifest, find_value, mapping_of, text_of
 from capsmith.yamldoc.compose import Path
 
 CoreKinds = Mapping[str, Mapping[str, Any]]
@@ -21,6 +21,16 @@ _STRATEGIES = (("rollout", "strategy", "type"), ("spec", "rolloutStrategy", "typ
 """Ends of paths to a type of which the webhook of control planes writes the only value."""
 _EMPTY = frozenset({"extraEnvs", "taints"})
 """Lists of Kubernetes' types, whose missing texts the webhook of control planes writes as empty."""
+_DROPPED = {"ClusterResourceSet": ("strategy",)}
+"""Fields that webhooks of core write if they are empty texts."""
+_OF_MACHINES = ("failureDomain", "polarity", "providerID", "value", "version")
+_OF_SETS = (*_OF_MACHINES, "deletePolicy", "template", "type")
+_DROPPED_IN_V1BETA1 = {
+    **dict.fromkeys(("Machine", "MachinePool"), _OF_MACHINES),
+    **dict.fromkeys(("MachineDeployment", "MachineSet"), _OF_SETS),
+    "MachineHealthCheck": ("unhealthyRange",),
+}
+"""Fields of v1beta1 that core's conversion drops if they are empty texts."""
 _EMPTY_IN_V1BETA1 = {
     **dict.fromkeys(
         ("Machine", "MachineDeployment", "MachinePool", "MachineSet"), "infrastructureRef"
@@ -74,6 +84,10 @@ def _is_empty_valid(schema: Any, mismatch: Mismatch) -> bool:
 def _is_set_by_core(manifest: Manifest, mismatch: Mismatch) -> bool:
     """Return whether core writes a required field that is missing, or another value."""
     is_former = text_of(manifest.document, "apiVersion").endswith("/v1beta1")
+    if find_value(manifest.document, mismatch.path) == "":
+        dropped = _DROPPED_IN_V1BETA1.get(manifest.kind) if is_former else None
+        if mismatch.path[-1] in (dropped or _DROPPED.get(manifest.kind, ())):
+            return True
     is_required = mismatch.message == "is required"
     if manifest.kind == "KubeadmControlPlane":
         is_empty = "kubeadmConfigSpec" in mismatch.path and not _EMPTY.isdisjoint(mismatch.path)

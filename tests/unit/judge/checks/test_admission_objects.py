@@ -30,7 +30,8 @@ def find(document: JSON) -> list[str]:
 def _base(change: Mistake, of_policies: tuple[Mistake, ...]) -> JSON:
     """Return the object that a change is about."""
     module = admission_objects if change in of_policies else built_in_objects
-    return module.build_objects()[change.kind]
+    document: JSON = module.build_objects()[change.kind]
+    return document
 
 
 @pytest.mark.parametrize("kind", build_objects())
