@@ -21,11 +21,11 @@ _STRATEGIES = (("rollout", "strategy", "type"), ("spec", "rolloutStrategy", "typ
 """Ends of paths to a type of which the webhook of control planes writes the only value."""
 _EMPTY = frozenset({"extraEnvs", "taints"})
 """Lists of Kubernetes' types, whose missing texts the webhook of control planes writes as empty."""
-_DROPPED = {"ClusterResourceSet": ("strategy",)}
+_DROPPED: Mapping[str, tuple[str, ...]] = {"ClusterResourceSet": ("strategy",)}
 """Fields that webhooks of core write if they are empty texts."""
 _OF_MACHINES = ("failureDomain", "polarity", "providerID", "value", "version")
 _OF_SETS = (*_OF_MACHINES, "deletePolicy", "template", "type")
-_DROPPED_IN_V1BETA1 = {
+_DROPPED_IN_V1BETA1: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("Machine", "MachinePool"), _OF_MACHINES),
     **dict.fromkeys(("MachineDeployment", "MachineSet"), _OF_SETS),
     "MachineHealthCheck": ("unhealthyRange",),
@@ -85,8 +85,10 @@ def _is_set_by_core(manifest: Manifest, mismatch: Mismatch) -> bool:
     """Return whether core writes a required field that is missing, or another value."""
     is_former = text_of(manifest.document, "apiVersion").endswith("/v1beta1")
     if find_value(manifest.document, mismatch.path) == "":
-        dropped = _DROPPED_IN_V1BETA1.get(manifest.kind) if is_former else None
-        if mismatch.path[-1] in (dropped or _DROPPED.get(manifest.kind, ())):
+        dropped = _DROPPED.get(manifest.kind, ())
+        if is_former:
+            dropped = _DROPPED_IN_V1BETA1.get(manifest.kind, dropped)
+        if mismatch.path[-1] in dropped:
             return True
     is_required = mismatch.message == "is required"
     if manifest.kind == "KubeadmControlPlane":
