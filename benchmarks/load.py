@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.cluster import NAMESPACE, Cluster
-from capsmith.clusters.processes.kube import create_api_server_context
+from capsmith.clusters.processes.tls import create_api_server_context
 
 _CORE = "cluster.x-k8s.io/v1beta2"
 _CLUSTER_LABEL = "cluster.x-k8s.io/cluster-name"
