@@ -241,10 +241,9 @@ class Cursor:
 
         The next token must be the opening braces. The cursor does not move.
         """
-        following = (
-            token for token in self.tokens[self.at + 1 :] if token.kind is not TokenKind.SPACE
-        )
-        token = next(following)
+        # Without a slice, which would copy the rest of the template for each of its actions.
+        following = (self.tokens[at] for at in range(self.at + 1, len(self.tokens)))
+        token = next(token for token in following if token.kind is not TokenKind.SPACE)
         return token.text if token.kind is TokenKind.WORD else ""
 
     def unexpected(self, token: Token, where: str) -> TemplateError:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capsmith.manifests.go_template import TemplateError, parse_template
+from capsmith.manifests.go_template import Cursor, TemplateError, Token, parse_template, read_tokens
 from tests.class_templates import REFUSED, TAKEN
 
 
@@ -55,3 +56,18 @@ def test_any_text_parses_or_is_refused(text: str) -> None:
 def test_deep_nesting_is_refused(part: str) -> None:
     with pytest.raises(TemplateError):
         parse_template(part * 2_000)
+
+
+class _Tokens(list[Token]):
+    """Tokens that cannot be copied, which for each action would take quadratic time."""
+
+    def __getitem__(self, index: Any) -> Any:
+        assert isinstance(index, int)
+        return super().__getitem__(index)
+
+
+def test_looking_ahead_copies_no_tokens() -> None:
+    cursor = Cursor(_Tokens(read_tokens("{{  .a }}{{ end }}")))
+    assert cursor.word_after_open() == ""
+    cursor.at = 5
+    assert cursor.word_after_open() == "end"

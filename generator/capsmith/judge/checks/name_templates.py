@@ -35,6 +35,8 @@ _FUNCTIONS = frozenset(_BUILT_IN.split())
 _WORDS = "block break continue define else end false if nil range template true with"
 _KEYWORDS = frozenset(_WORDS.split())
 _LONGEST = 63
+_LONGEST_TEMPLATE = 10_000
+"""Longer templates, which no name needs and newer API versions refuse, are not executed."""
 
 
 def find_name_faults(manifest: Manifest) -> Iterator[tuple[Path, str]]:
@@ -58,6 +60,8 @@ def explain_name(text: str, names: Names) -> str:
 
     ``names`` are the values that the template may read, besides those of all templates.
     """
+    if len(text) > _LONGEST_TEMPLATE:
+        return ""
     try:
         parse_template(text)
     except TemplateError as error:
