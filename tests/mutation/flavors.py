@@ -11,7 +11,7 @@ from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import Crd, walk_schema
 from capsmith.manifests.parse import Manifest, mapping_of, may_vary
 from capsmith.manifests.variables import Trouble, scan
-from capsmith.provider_yaml.values import is_of_format
+from capsmith.provider_yaml.string_formats import is_of_format
 from tests.class_operations import REFUSED
 from tests.core_mistakes import OF_CLASSES
 from tests.mutation.components import first_of

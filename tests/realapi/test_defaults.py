@@ -17,7 +17,10 @@ CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
 FORMATS: dict[str, tuple[list[str], list[str]]] = {
     "bsonobjectid": (["507f1f77bcf86cd799439011"], ["507f1f77bcf86cd79943901", "xyz"]),
     "byte": (["ZXhhbXBsZQ==", "YWJj"], ["ZXhhbXBsZQ=", "a b", "", "_-8="]),
-    "cidr": (["10.0.0.0/16", "::/0", "010.0.0.1/8"], ["10.0.0.0/33", "10.0.0.0", "a/8", "::/129"]),
+    "cidr": (
+        ["10.0.0.0/16", "::/0", "010.0.0.1/8", "::ffff:010.0.0.1/96"],
+        ["10.0.0.0/33", "10.0.0.0", "a/8", "::/129"],
+    ),
     "creditcard": (["4111 1111 1111 1111"], ["4111 1111 1111 1112", "1"]),
     "date": (["2030-01-31", "0000-02-29"], ["2030-02-30", "2030-1-1", "30-01-01", "2030-01-01T"]),
     "date-time": (
@@ -26,9 +29,23 @@ FORMATS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "duration": (
         ["10m", "1h30m", "3 days", "0", "1.5h", "-2s", "2 weeks"],
-        ["10", "soon", "1y", ""],
+        ["10", "soon", "1y", "", "1hh"],
     ),
-    "email": (["someone@example.com", "A B <a@example.com>"], ["someone", "@example.com", "a@"]),
+    "email": (
+        ["someone@example.com", "A B <a@example.com>", '"a b"@c', "ä@b", "a@ b"],
+        [
+            "someone",
+            "@example.com",
+            "a@",
+            "a b@c",
+            ".a@b",
+            "a..b@c",
+            "a@b.",
+            "a@b,c@d",
+            'a@"',
+            "a@(",
+        ],
+    ),
     "hexcolor": (["#ff0000", "abc"], ["#ff00", "red"]),
     "hostname": (
         ["host.example.com", "a", "ä.example"],
@@ -50,12 +67,15 @@ FORMATS: dict[str, tuple[list[str], list[str]]] = {
             "0200.0000.0001",
             "02:00:00:00:00:01:02:03",
         ],
-        ["02:00:00:00:00", "0g:00:00:00:00:01"],
+        ["02:00:00:00:00", "0g:00:00:00:00:01", "02:00:00-00:00:01"],
     ),
     "password": (["anything", ""], []),
     "rgbcolor": (["rgb(1, 20,255)"], ["rgb(1,2)", "rgb(256,0,0)"]),
     "ssn": (["123-45-6789", "123 45 6789"], ["123456789", "123-45-678"]),
-    "uri": (["https://example.com", "/path", "mailto:a@b", "*"], ["example.com", "", "a b"]),
+    "uri": (
+        ["https://example.com", "/path", "mailto:a@b", "*", "http://[::1]:80/", "http://a:b@c/?%"],
+        ["example.com", "", "a b", "/%", "http:/%zz", "http://a:x/", "http://a^/", "http://a b/"],
+    ),
     "uuid": (["9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11"], ["9c2a4f5e-8d1b-4b7a-9a54", ""]),
     "uuid3": (["9c2a4f5e-8d1b-3b7a-9a54-0d9a9d1c2f11"], ["9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11"]),
     "uuid4": (["9C2A4F5E8D1B4B7A9A540D9A9D1C2F11"], ["9c2a4f5e-8d1b-3b7a-9a54-0d9a9d1c2f11"]),
@@ -76,7 +96,7 @@ PATTERNS = [
     (r"^a.b$", ["a/b"], ["a\nb"]),
     (r"^{\w+}$", ["{a}"], ["{ä}", "a"]),
     (r"^\<[+--]\101\>$", ["<,A>"], ["<*A>"]),
-    (r"^(\p{Greek}{2}){150}$", [], ["Ω"]),
+    (r"^(\p{Greek}{2}){150}$", ["Ω" * 300], []),
 ]
 LIST_MAP = {
     "type": "array",

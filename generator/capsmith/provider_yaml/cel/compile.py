@@ -19,7 +19,7 @@ from cel_expr_python import cel
 from capsmith.cel_text import LITERAL, strip_literals
 from capsmith.provider_yaml.cel.environment import RELEASE, CelType, Declarations, build_environment
 from capsmith.provider_yaml.patterns import explain_refusal
-from capsmith.provider_yaml.values import is_duration, is_timestamp
+from capsmith.provider_yaml.string_formats import is_duration, is_timestamp
 from capsmith.yamldoc.quote import clip, quote, suggest
 
 _STANDARD = """
