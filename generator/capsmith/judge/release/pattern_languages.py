@@ -1,7 +1,8 @@
 """Compare regular expressions: does one accept every text that another one accepts?
 
 Only for the syntax of most patterns in CRDs, which has one meaning in RE2 and elsewhere: literals,
-classes, groups, alternatives, repetition, and anchors at both ends.
+classes, groups, alternatives, repetition, and anchors at both ends.  Libraries that compare
+languages, such as greenery, set no limit to the time that hostile patterns take.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from typing import NamedTuple
 _HIGHEST = 0x10FFFF
 _MOST_STATES = 2_000
 """Maximum number of states of an expression, and of pairs of states to look at."""
+_LONGEST = 2_000
+"""Maximum length of an expression, in characters."""
 _MOST_REPEATS = 256
+_MOST_VISITS = 300_000
+"""Maximum number of moves of an automaton that are looked at."""
 _QUANTIFIER = re.compile(r"\{([0-9]{1,4})(,([0-9]{0,4}))?\}")
 _META = frozenset("\\.+*?()|[]{}^$")
 _SHORTHANDS = {
@@ -37,6 +42,8 @@ def is_included(pattern: str, other: str) -> bool:
 
     False if that is not so, or if it cannot be decided quickly.
     """
+    if max(len(pattern), len(other)) > _LONGEST:
+        return False
     try:
         one, two = _Parser(pattern).parse(), _Parser(other).parse()
         return _is_subset(one, two)
@@ -61,6 +68,7 @@ class _Automaton:
     empty: list[list[int]] = field(default_factory=list)
     moves: list[list[tuple[Ranges, int]]] = field(default_factory=list)
     whole: _Part = field(default=_NOTHING)
+    visits: int = 0
 
     def add_state(self) -> int:
         if len(self.empty) >= _MOST_STATES:
@@ -101,13 +109,20 @@ class _Automaton:
         """Return states and what is reached from them by empty moves."""
         found, waiting = set(states), list(states)
         while waiting:
+            self._count(1)
             for state in self.empty[waiting.pop()]:
                 if state not in found:
                     found.add(state)
                     waiting.append(state)
         return frozenset(found)
 
+    def _count(self, visits: int) -> None:
+        self.visits += visits
+        if self.visits > _MOST_VISITS:
+            raise _Unsupported
+
     def step(self, states: frozenset[int], character: int) -> frozenset[int]:
+        self._count(len(states))
         return self.close(
             [
                 target
