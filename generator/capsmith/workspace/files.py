@@ -121,7 +121,7 @@ def keep_owner(former: Path, file: Path) -> None:
     if sys.platform == "win32":
         return
     there, here = former.stat(), file.stat()
-    # The group first: who may not give a file away may still choose among their own groups.
+    # The group first: a user who may not give a file away may still choose among their groups.
     for owner, group in ((-1, there.st_gid), (there.st_uid, -1)):
         if (owner, group) not in ((-1, here.st_gid), (here.st_uid, -1)):
             with contextlib.suppress(PermissionError):

@@ -360,7 +360,7 @@ class Journal:
         kept = read_permissions(there) if there.is_file() else 0o644
         if file.mode is None or file.is_exact:
             return self._new(path), file.content, kept if file.mode is None else file.mode
-        # A file that a group may write stays so.  As in git, who can read may execute.
+        # A file that a group may write stays so.  As in git, all who can read it may execute it.
         shared = kept & 0o666
         executable = (shared & 0o444) >> 2 if file.mode & 0o111 else 0
         return self._new(path), file.content, shared | executable
