@@ -115,7 +115,7 @@ def _explain_type(part: ValueSchema, value: Any) -> str:
 
 def _broken_rules(part: ValueSchema, value: Any, path: Path) -> Iterator[Mismatch]:
     """Yield the CEL rules that a value of an object violates when the object is created."""
-    for rule in list_broken(part.limits.rules, fill_defaults(part, value), part.schema):
+    for rule in list_broken(part.limits.rules, fill_defaults(part, value), part.compiler):
         why = text_of(rule, "message") or quote(text_of(rule, "rule"))
         yield Mismatch(path, f"violates a rule: {why}", path, True)
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.cel_text import is_transition
+from capsmith.judge.checks.apiextensions.defaults import create_compiler
 from capsmith.judge.checks.validations import RULES
 from capsmith.manifests.crds import EMBEDDED, INT_OR_STRING, OPEN
 from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
 from capsmith.provider_yaml.patterns import explain_refusal
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.cel.compile import Compiler
 
 _SIZES = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _RANGES = ("minimum", "maximum", "multipleOf")
@@ -118,6 +122,11 @@ class ValueSchema:
             for name in texts_of(self.schema, "required")
             if (part := self.properties.get(name)) is None or "default" not in part.schema
         )
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """Return a compiler for the CEL rules."""
+        return create_compiler(self.schema)
 
     @cached_property
     def has_defaults(self) -> bool:

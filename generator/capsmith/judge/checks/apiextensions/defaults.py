@@ -8,7 +8,7 @@ API server does not check them either.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from capsmith.judge.checks.apiextensions.model import Fault, Schema
 from capsmith.judge.checks.validations import RULES, keep_types
@@ -16,6 +16,9 @@ from capsmith.manifests.parse import is_mapping, list_of, mapping_of, text_of
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.cel.compile import Compiler
 
 
 def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
@@ -66,8 +69,8 @@ def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
     # The conversion to CEL fails for other values, although the type may be another.
     if rules and schema.get("x-kubernetes-int-or-string") and not isinstance(value, int | str):
         yield "it must be an integer or a string for its rules"
-    else:
-        for rule in list_broken(rules, value, schema):
+    elif rules:
+        for rule in list_broken(rules, value, create_compiler(schema)):
             yield f"it violates the rule {quote(text_of(rule, 'rule'))}"
     if isinstance(value, Mapping):
         properties, rest = mapping_of(schema, "properties"), mapping_of(
@@ -81,15 +84,9 @@ def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
 
 
 def list_broken(
-    rules: Sequence[Mapping[str, Any]], value: Any, schema: Schema
+    rules: Sequence[Mapping[str, Any]], value: Any, compiler: Compiler
 ) -> list[Mapping[str, Any]]:
-    """Return the rules of a schema that ``value`` itself violates."""
-    if not rules:
-        return []
-    # Imported here because the CEL library is only needed, and loaded, for rules.
-    from capsmith.provider_yaml.cel.compile import Compiler
-
-    compiler = Compiler.of(keep_types(schema))
+    """Return the rules that ``value`` violates; ``compiler`` is that of its schema."""
     broken = []
     for rule in rules:
         text = text_of(rule, "rule")
@@ -100,3 +97,11 @@ def list_broken(
         if not compiler.problems(text, optional_old_self=is_optional):
             broken.append(rule)
     return broken
+
+
+def create_compiler(schema: Schema) -> Compiler:
+    """Return a compiler for the rules of a schema."""
+    # Imported here because the CEL library is only needed, and loaded, for rules.
+    from capsmith.provider_yaml.cel.compile import Compiler
+
+    return Compiler.of(keep_types(schema))
