@@ -98,6 +98,7 @@ def find_type(expression: str, variables: Variables | None, has_params: bool) ->
     return "" if name == _ANY_TYPE and (has_unknown or _LESS_KNOWN.search(expression)) else name
 
 
+@lru_cache(16)
 def _create_compiler(
     variables: Variables | None, has_params: bool, has_authorizer: bool
 ) -> Compiler:

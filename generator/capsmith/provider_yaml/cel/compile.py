@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -119,6 +119,7 @@ class Compiler:
     _self_type: CelType | None
     _variables: Mapping[str, CelType] | None = None
     """Types of all variables, if they are not those of a rule."""
+    _environments: dict[bool, cel.Env] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Compiler:
@@ -191,6 +192,12 @@ class Compiler:
             return False
 
     def _environment(self, optional_old_self: bool) -> cel.Env:
+        # One, with what it reads at its first use, takes as long as to compile many expressions.
+        if optional_old_self not in self._environments:
+            self._environments[optional_old_self] = self._create_environment(optional_old_self)
+        return self._environments[optional_old_self]
+
+    def _create_environment(self, optional_old_self: bool) -> cel.Env:
         pool = self._declarations.pool()
         if self._variables is not None:
             types = {name: _type(declared) for name, declared in self._variables.items()}
