@@ -61,6 +61,8 @@ REFUSED = (
     '{{ printf "a" .cluster.name }}{{ .random }}',
     "{{ printf 5 }}{{ .random }}",
     "{{ $x = 2 }}{{ .random }}",
+    "{{ $x := $x }}{{ .random }}",
+    " {{/* note */}}{{- $.random }}{{ .random }}",
     "{{ if true }}{{ $x := 1 }}{{ end }}a{{ .random }}{{ .cluster }}",
     f"{'a' * 40}-B{{{{ .random }}}}",
 )

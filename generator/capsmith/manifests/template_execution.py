@@ -90,6 +90,13 @@ class _Executor:
                 return
         raise ExecutionError(f"assigns {name}, which is not declared")
 
+    def _read_variable(self, name: str) -> Any:
+        for known, value in reversed(self.variables):
+            if known == name:
+                return value
+        # A declaration may read its own variable: that parses.
+        raise ExecutionError(f"reads {name}, which is not declared")
+
     def _command(self, operands: Sequence[Operand], dot: Any, final: Any) -> Any:
         first, rest = operands[0], operands[1:]
         if _is_function(first):
@@ -123,7 +130,7 @@ class _Executor:
         elif operand.pipeline is not None:
             value = self._evaluate(operand.pipeline, dot)
         elif operand.kind is TokenKind.VARIABLE:
-            value = next(each for name, each in reversed(self.variables) if name == operand.text)
+            value = self._read_variable(operand.text)
         elif operand.kind in {TokenKind.DOT, TokenKind.FIELD}:
             value = dot
         else:

@@ -23,7 +23,7 @@ _COUNTS: Mapping[str, tuple[int, int | None]] = {
 """How many arguments functions have, at least and at most; others have any number."""
 _PLAIN = re.compile("[A-Za-z0-9.-]*")
 """Texts that no function escapes."""
-_VERB = re.compile(r"%(?:(%)|(?:\.([0-9]+))?([sv])|(d)|(.?))", re.DOTALL)
+_VERB = re.compile(r"%(?:(%)|(?:\.([0-9]{1,9}))?([sv])|(d)|(.?))", re.DOTALL)
 _LONGEST = 4096
 _TYPES = {bool: "bool", int: "int", str: "string"}
 
@@ -184,7 +184,8 @@ def _printf(values: Sequence[Any]) -> str:
         raise UnsupportedError(match[0])
 
     text = _VERB.sub(replace, form)
-    return f"{text}%!(EXTRA)" if rest else text
+    extra = ", ".join(f"{name_type(value)}={format_value(value)}" for value in rest)
+    return f"{text}%!(EXTRA {extra})" if rest else text
 
 
 def _escape(values: Sequence[Any]) -> str:

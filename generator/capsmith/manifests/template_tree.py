@@ -70,17 +70,20 @@ def _trim(tokens: Sequence[Token]) -> list[Token]:
     for number, token in enumerate(tokens):
         text = token.text
         if token.kind is TokenKind.TEXT:
-            # Two texts may be adjacent, with a comment between them.
-            if number and _is_trim(tokens[number - 1], TokenKind.CLOSE):
+            if number and _is_trim(tokens[number - 1], TokenKind.CLOSE, token):
                 text = text.lstrip(_SPACE)
-            if _is_trim(tokens[number + 1], TokenKind.OPEN):
+            if _is_trim(tokens[number + 1], TokenKind.OPEN, token):
                 text = text.rstrip(_SPACE)
         trimmed.append(token._replace(text=text))
     return trimmed
 
 
-def _is_trim(token: Token, kind: TokenKind) -> bool:
-    return token.kind is kind and "-" in token.text
+def _is_trim(token: Token, kind: TokenKind, text: Token) -> bool:
+    """Return whether braces trim the text beside them."""
+    first, second = sorted((token, text), key=lambda each: each.position)
+    # Comments are no tokens, and nothing is trimmed beyond them.
+    is_beside = first.position + len(first.text) == second.position
+    return token.kind is kind and "-" in token.text and is_beside
 
 
 @dataclass

@@ -68,6 +68,13 @@ def test_a_template_that_doubles_a_text_is_not_executed_to_its_end() -> None:
     assert explain_name(text, {}) == ""
 
 
+@pytest.mark.parametrize(
+    "text", [f'{{{{ printf "%.{"9" * 5_000}s" .random }}}}', "{{ .random }}" * 1_000], ids=len
+)
+def test_long_templates_are_not_executed(text: str) -> None:
+    assert explain_name(text, {}) == ""
+
+
 def test_a_negative_number_of_replicas_is_found_for_kinds_of_the_release() -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
