@@ -18,8 +18,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -287,32 +287,49 @@ def read_output(
     """
     output, end = b"", time.monotonic() + timeout
     try:
-        child = subprocess.Popen(
-            command,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        child = _start_group(command, env, subprocess.STDOUT)
     except (OSError, ValueError) as error:
         raise ProcessError(f"{' '.join(command)}: {error}") from error
-    with child, cast(IO[bytes], child.stdout) as stream:
+    with _kill_group(child), cast(IO[bytes], child.stdout) as stream:
+        while len(output) < limit:
+            left = max(0.0, end - time.monotonic())
+            if not select.select([stream], [], [], left)[0]:
+                message = f"{' '.join(command)}: has not ended after {timeout:g} seconds"
+                raise ProcessError(message)
+            chunk = os.read(stream.fileno(), _CHUNK)
+            if not chunk:
+                break
+            output += chunk
+    return output[:limit]
+
+
+def _start_group(
+    command: Sequence[str], env: Mapping[str, str], errors: int
+) -> subprocess.Popen[bytes]:
+    """Start a command without standard input in a process group of its own.
+
+    ``errors`` is what its standard error is connected to.
+    """
+    return subprocess.Popen(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def _kill_group(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill all processes of a child's group at the end, and wait for the child."""
+    with child:
         try:
-            while len(output) < limit:
-                left = max(0.0, end - time.monotonic())
-                if not select.select([stream], [], [], left)[0]:
-                    message = f"{' '.join(command)}: has not ended after {timeout:g} seconds"
-                    raise ProcessError(message)
-                chunk = os.read(stream.fileno(), _CHUNK)
-                if not chunk:
-                    break
-                output += chunk
+            yield
         finally:
             # Before the wait, which would let the system use the id for another group.
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-    return output[:limit]
 
 
 class Ended(NamedTuple):
@@ -332,27 +349,16 @@ def run_limited(
     ProcessError if it has not ended after ``timeout`` seconds, or writes more than ``limit`` bytes.
     """
     end = time.monotonic() + timeout
-    child = subprocess.Popen(
-        command,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    with child:
-        try:
+    child = _start_group(command, env, subprocess.PIPE)
+    try:
+        with _kill_group(child):
             output, errors = _read_both(child, end, limit)
             while not _has_ended(child) and time.monotonic() < end:
                 time.sleep(_POLL_SECONDS)
             if not _has_ended(child):
                 raise TimeoutError
-        except TimeoutError as error:
-            raise ProcessError(f"it has not ended after {timeout:g} seconds") from error
-        finally:
-            # Before the wait, as above.
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+    except TimeoutError as error:
+        raise ProcessError(f"it has not ended after {timeout:g} seconds") from error
     return Ended(child.returncode, output, errors)
 
 

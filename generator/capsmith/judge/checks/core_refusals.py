@@ -13,6 +13,7 @@ from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import is_label_value, is_qualified_name
 from capsmith.manifests.parse import Manifest, has_variable, mapping_of, text_of
+from capsmith.provider_yaml.string_formats import is_duration
 from capsmith.yamldoc.compose import Path
 
 Refusal = tuple[Path, str]
@@ -46,7 +47,6 @@ _DURATIONS = frozenset(
     }
 )
 """Fields of v1beta1 that Go parses as durations, when core converts the object."""
-_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _PART = re.compile(r"([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _UNITS = {
     **{"ns": 1, "us": 1000, "µs": 1000, "μs": 1000},
@@ -135,7 +135,7 @@ def _of_values(part: Any, path: Path) -> Iterator[Refusal]:
 
 
 def _of_duration(key: str, value: str) -> Iterator[str]:
-    if not _DURATION.fullmatch(value):
+    if not is_duration(value):
         yield f"is {value!r}, which is no duration such as 10m or 1h30m"
         return
     # Python refuses to read numbers of thousands of digits.

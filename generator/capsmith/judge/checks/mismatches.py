@@ -151,7 +151,7 @@ def _find_below(
     for name, item in value.items():
         if not isinstance(name, str) or has_variable(name):
             continue
-        below = part.properties.get(name, part.additional)
+        below = part.find_field(name)
         if below is not None:
             yield from _find_mismatches(below, item, (*path, name), complete)
         elif not part.is_open:
@@ -203,7 +203,7 @@ def fill_defaults(part: ValueSchema, value: Any) -> Any:
 
 
 def _fill_field(part: ValueSchema, name: Any, value: Any) -> Any:
-    below = part.properties.get(name, part.additional)
+    below = part.find_field(name)
     return value if below is None else fill_defaults(below, value)
 
 

@@ -108,6 +108,10 @@ class ValueSchema:
         key = "additionalProperties"
         return ValueSchema(self.schema[key]) if key in self.schema else None
 
+    def find_field(self, name: Any) -> ValueSchema | None:
+        """Return the schema of a field or of a value of a map; None if it is not declared."""
+        return self.properties.get(name, self.additional)
+
     @cached_property
     def items(self) -> ValueSchema | None:
         """Return the schema of the items of a list; None if there is none."""
