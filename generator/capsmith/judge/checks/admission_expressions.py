@@ -12,6 +12,7 @@ from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
 
 if TYPE_CHECKING:
+    from capsmith.provider_yaml.cel.admission import Variables
     from capsmith.provider_yaml.cel.compile import RuleProblem
 
 POLICIES = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
@@ -24,9 +25,6 @@ _OF_PATCHES = re.compile(
 """Problems with what only the expressions of patches may use, and the CEL library does not know."""
 _CERTAIN = re.compile(r"the rule is not a valid|`[^`]+` is not a (?:variable or function|field)")
 """Problems of expressions of patches that do not depend on the types of what they create."""
-
-Variables = tuple[tuple[str, str], ...]
-"""Names of variables, each with the name of its type; empty if it is not known."""
 
 
 class _Expression(NamedTuple):
