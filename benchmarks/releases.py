@@ -24,12 +24,19 @@ def generated(folder: Path, count: int) -> list[Path]:
     made = []
     for number in range(count):
         case, turn = trees[number % len(trees)], number // len(trees)
-        release = folder / f"{number:02d}-{case.name}" / "v0.1.0"
+        release = folder / f"{number:02d}-{case.name}" / _newest_version(case.expected)
         release.mkdir(parents=True)
         for name, text in _assets(case.expected, _LETTERS[turn]):
             (release / name).write_text(text)
         made.append(release)
     return made
+
+
+def _newest_version(tree: Path) -> str:
+    """Return the first version of the newest series: the CRDs have the labels of its contract."""
+    series = yaml.safe_load((tree / "metadata.yaml").read_text())["releaseSeries"]
+    major, minor = max((each["major"], each["minor"]) for each in series)
+    return f"v{major}.{minor}.0"
 
 
 def _is_one_component(tree: Path) -> bool:
