@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -145,7 +145,9 @@ def _crds(case: Case) -> tuple[Crd, ...]:
         for manifest in parse_manifests(file.read_text(encoding="utf-8"), file.name)[0]
     ]
     roles = {str(resource.crd_name): resource.role.value for resource in _provider(case).resources}
-    return read_crds(tuple(manifests), roles)
+    return tuple(
+        replace(crd, role=roles[crd.manifest.name]) for crd in read_crds(tuple(manifests))
+    )
 
 
 @cache

@@ -64,7 +64,7 @@ def _schema(spec: dict[str, Any] | None) -> dict[str, Any]:
 
 def read_crd(document: dict[str, Any]) -> Crd:
     """Return a CRD as checks see it."""
-    (found,) = read_crds((Manifest("crd.yaml", 1, document),), {})
+    (found,) = read_crds((Manifest("crd.yaml", 1, document),))
     return found
 
 

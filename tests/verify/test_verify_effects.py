@@ -230,9 +230,9 @@ def test_crds_of_other_providers_are_read_once(
     """The effort grows with the number of releases, not with its square."""
     read: list[int] = []
 
-    def counted(manifests: tuple[Manifest, ...], roles: dict[str, str]) -> tuple[Crd, ...]:
+    def counted(manifests: tuple[Manifest, ...]) -> tuple[Crd, ...]:
         read.append(len(manifests))
-        return read_crds(manifests, roles)
+        return read_crds(manifests)
 
     monkeypatch.setattr(bundle, "read_crds", counted)
     effort = []

@@ -85,7 +85,7 @@ def read_sources(
     user chose, by kind.  ``contract`` defines the shape of identities.  If a CRD occurs several
     times, the last occurrence is used, because build results come after their sources.
     """
-    found = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
+    found = {each.manifest.name: each for each in read_crds(tuple(manifests)) if _is_own(each)}
     crds = {(each.group, each.kind): each for each in found.values()}
     sources = []
     for (group, kind), crd in crds.items():
@@ -173,7 +173,7 @@ def find_foreign(
 ) -> tuple[Manifest, ...]:
     """Return the CRDs that belong to neither the provider nor core, such as a CNI plugin's."""
     taken = {crd.manifest.name for source in sources for crd in source.all}
-    crds = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
+    crds = {each.manifest.name: each for each in read_crds(tuple(manifests)) if _is_own(each)}
     return tuple(each.manifest for name, each in crds.items() if name not in taken)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
@@ -92,7 +92,18 @@ class Installed:
     @cached_property
     def crds(self) -> dict[tuple[str, str], Crd]:
         """Return the CRDs by group and kind. All roles are guessed, not taken from settings."""
-        return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests, {})}
+        return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests)}
+
+    @cached_property
+    def _by_group(self) -> Mapping[str, list[Crd]]:
+        found: dict[str, list[Crd]] = {}
+        for crd in self.crds.values():
+            found.setdefault(crd.group, []).append(crd)
+        return found
+
+    def crds_in(self, group: str) -> Sequence[Crd]:
+        """Return the CRDs in an API group."""
+        return self._by_group.get(group, ())
 
     @cached_property
     def _by_kind(self) -> Mapping[str, tuple[Manifest, ...]]:
@@ -108,6 +119,55 @@ class Installed:
         return frozenset((each.kind, each.name) for each in self.manifests)
 
 
+class BundleFiles:
+    """The manifests of a bundle, classified: what no choice of roles or API versions changes."""
+
+    def __init__(self, manifests: tuple[Manifest, ...]) -> None:
+        self.manifests = manifests
+        self._of_kinds: dict[tuple[str, ...], tuple[Manifest, ...]] = {}
+
+    @cached_property
+    def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
+        sorted_: dict[Artefact, list[Manifest]] = {}
+        for manifest in self.manifests:
+            sorted_.setdefault(classify_manifest(manifest), []).append(manifest)
+        return {key: tuple(found) for key, found in sorted_.items()}
+
+    def select(self, wanted: Artefact) -> tuple[Manifest, ...]:
+        """Return the objects in the files that clusterctl uses for the given purpose."""
+        return self._by_artefact.get(wanted, ())
+
+    @cached_property
+    def component_folders(self) -> frozenset[PurePosixPath]:
+        """Return the folders of the components files."""
+        first = {manifest.file: manifest for manifest in self.select(Artefact.COMPONENTS)}
+        return frozenset(manifest.folder for manifest in first.values())
+
+    @cached_property
+    def objects(self) -> tuple[Manifest, ...]:
+        """Return the objects to install."""
+        return self.select(Artefact.COMPONENTS) or self.select(Artefact.SOURCE)
+
+    @cached_property
+    def crds(self) -> tuple[Crd, ...]:
+        """Return the CRDs to install.  All roles are guessed."""
+        return read_crds(self.objects)
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, tuple[Manifest, ...]]:
+        return _group_by_kind(self.objects)
+
+    def of(self, kinds: tuple[str, ...]) -> tuple[Manifest, ...]:
+        """Return the objects to install whose kind is one of ``kinds``."""
+        if len(kinds) == 1:
+            return self._by_kind.get(kinds[0], ())
+        found = self._of_kinds.get(kinds)
+        if found is None:
+            found = tuple(manifest for manifest in self.objects if manifest.kind in kinds)
+            self._of_kinds[kinds] = found
+        return found
+
+
 @dataclass(frozen=True)
 class Bundle:
     """One provider's manifests and its kinds' roles, as the input for static checks."""
@@ -120,39 +180,54 @@ class Bundle:
     """Version of the release, such as ``v1.2.3``; empty if it is the folder's name."""
     installed: Installed = Installed()
     """Objects of all providers that are checked together, including this one."""
+    _files: BundleFiles = field(default=BundleFiles(()), repr=False, compare=False)
+    """The classified manifests, which copies of the bundle share."""
 
-    @cached_property
-    def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
-        sorted_: dict[Artefact, list[Manifest]] = {}
-        for manifest in self.manifests:
-            sorted_.setdefault(classify_manifest(manifest), []).append(manifest)
-        return {key: tuple(found) for key, found in sorted_.items()}
+    def __post_init__(self) -> None:
+        if self._files.manifests is not self.manifests:
+            object.__setattr__(self, "_files", BundleFiles(self.manifests))
 
     def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
         """Return the objects in the files that clusterctl uses for the given purpose."""
-        return self._by_artefact.get(wanted, ())
+        return self._files.select(wanted)
 
-    @cached_property
+    @property
+    def component_folders(self) -> frozenset[PurePosixPath]:
+        """Return the folders of the components files."""
+        return self._files.component_folders
+
+    @property
     def objects(self) -> tuple[Manifest, ...]:
         """Return the objects in the components files or, if there are none, in the sources.
 
         These are the objects to install.
         """
-        return self.files(Artefact.COMPONENTS) or self.files(Artefact.SOURCE)
+        return self._files.objects
 
     @cached_property
     def crds(self) -> tuple[Crd, ...]:
         """Return the CRDs that clusterctl installs, with their roles."""
-        crds = read_crds(self.objects, self.roles)
-        if self.judged is None:
-            return crds
-        return tuple(replace(crd, judged=self.judged.get(crd.manifest.name)) for crd in crds)
+        judged = self.judged
+        return tuple(
+            replace(
+                crd,
+                role=self.roles.get(crd.manifest.name) or crd.role,
+                judged=None if judged is None else judged.get(crd.manifest.name),
+            )
+            for crd in self._files.crds
+        )
 
     @cached_property
     def known_crds(self) -> Mapping[tuple[str, str], Crd]:
         """Return all providers' CRDs by group and kind. This provider's CRDs take precedence."""
         own = {(crd.group, crd.kind): crd for crd in self.crds}
         return ChainMap(own, self.installed.crds)
+
+    def crds_in(self, group: str) -> list[Crd]:
+        """Return all providers' CRDs in an API group: this provider's, then the other kinds."""
+        own = [crd for crd in self.crds if crd.group == group]
+        kinds = {crd.kind for crd in own}
+        return [*own, *(crd for crd in self.installed.crds_in(group) if crd.kind not in kinds)]
 
     def all_of(self, kind: str) -> tuple[Manifest, ...]:
         """Return the objects of a kind: this provider's, then the other providers'."""
@@ -191,13 +266,7 @@ class Bundle:
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:
         """Return the objects to install whose kind is one of ``kinds``."""
-        if len(kinds) == 1:
-            return self._by_kind.get(kinds[0], ())
-        return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
-
-    @cached_property
-    def _by_kind(self) -> Mapping[str, tuple[Manifest, ...]]:
-        return _group_by_kind(self.objects)
+        return self._files.of(kinds)
 
 
 def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:

@@ -263,12 +263,12 @@ class Crd:
         return tuple(version for version in self.versions if version.storage)
 
 
-def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tuple[Crd, ...]:
+def read_crds(manifests: tuple[Manifest, ...]) -> tuple[Crd, ...]:
     """Return the CRDs among ``manifests``.
 
-    ``roles`` maps kinds or CRD names to roles. A missing role is guessed from the kind, or from a
-    field that only one role has.  clusterctl installs copies of a CRD one after another, each as a
-    merge patch, so the last value of each label counts for all of them.
+    Roles are guessed from the kinds, or from a field that only one role has.  clusterctl installs
+    copies of a CRD one after another, each as a merge patch, so the last value of each label counts
+    for all of them.
     """
     found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
     kinds = {
@@ -282,7 +282,7 @@ def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tupl
     return tuple(
         Crd(
             manifest=m,
-            role=roles.get(m.name) or _guess(m, kinds),
+            role=_guess(m, kinds),
             versions=tuple(_versions(m.document)),
             merged=merged[m.name] if copies[m.name] > 1 else None,
         )

@@ -6,12 +6,14 @@ findings.  Opens no files.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache, partial
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Any, TypeGuard
 
 import yaml
@@ -41,8 +43,12 @@ _SCALAR, _MAPPING = yaml.ScalarNode, yaml.MappingNode
 
 
 @lru_cache(8192)
-def _resolve_plain(value: str) -> str:
-    """Return the tag of a scalar without quotes, as the loader's resolver would."""
+def _resolve(kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+    """Return the tag of a node without an explicit one, as the loader's resolver would."""
+    if kind is not _SCALAR:
+        return _MAP if kind is _MAPPING else _LIST
+    if not implicit[0]:
+        return _STRING
     known = _BASE.yaml_implicit_resolvers
     for tag, pattern in (*known.get(value[:1], ()), *known.get(None, ())):
         if pattern.match(value):
@@ -53,11 +59,11 @@ def _resolve_plain(value: str) -> str:
 class _Loader(_BASE):  # type: ignore[misc] # the base is chosen at run time
     """A loader that resolves each plain scalar, such as a key, once."""
 
-    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
-        """Return the tag of a node without an explicit one."""
-        if kind is _SCALAR:
-            return _resolve_plain(value) if implicit[0] else _STRING
-        return _MAP if kind is _MAPPING else _LIST
+    resolve = staticmethod(_resolve)
+    # No tag depends on a path, so there is nothing to do before and after each node.  A call of a
+    # built-in takes a third of the time of a function's.
+    descend_resolver = staticmethod(operator.is_)
+    ascend_resolver = staticmethod(tuple)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
         """Return a mapping whose keys are strings, as in JSON, which kubectl makes of it."""
@@ -69,12 +75,6 @@ class _Loader(_BASE):  # type: ignore[misc] # the base is chosen at run time
             _convert_key(self.construct_object(key, deep=True)): self.construct_object(value, deep)
             for key, value in node.value
         }
-
-    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
-        """Do nothing, because no tag depends on a path."""
-
-    def ascend_resolver(self) -> None:
-        """Do nothing, because no tag depends on a path."""
 
 
 def _convert_key(key: Any) -> str:
@@ -105,6 +105,11 @@ class Manifest:
     def base_name(self) -> str:
         """Return the file's name without its folders."""
         return self.file.replace("\\", "/").rpartition("/")[2]
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Return the folder that contains the file."""
+        return PurePosixPath(self.file.replace("\\", "/")).parent
 
     @property
     def kind(self) -> str:

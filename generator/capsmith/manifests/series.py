@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from capsmith.manifests.bundle import Artefact, Bundle
@@ -55,7 +54,7 @@ def find_series(bundle: Bundle, metadata: Manifest) -> Series | None:
 
     The version is the one that the user gave, or else the name of the folder with metadata.yaml.
     """
-    folder = _folder(metadata).name
+    folder = metadata.folder.name
     match = _RELEASE.fullmatch(bundle.release) or _RELEASE.fullmatch(folder)
     return Series(int(match[1]), int(match[2])) if match else None
 
@@ -66,12 +65,10 @@ def list_metadata(bundle: Bundle) -> tuple[Manifest, ...]:
     A file in a source tree does not if another one, in a folder above it, lists the release, or if
     it is of another program.
     """
-    files = {each.file: each for each in bundle.files(Artefact.COMPONENTS)}
-    released = {_folder(each) for each in files.values()}
     found = [
         each
         for each in bundle.files(Artefact.METADATA)
-        if _folder(each) in released or _is_of_clusterctl(each)
+        if each.folder in bundle.component_folders or _is_of_clusterctl(each)
     ]
     listing = [each for each in found if find_series(bundle, each) in read_series(each)]
     return tuple(each for each in found if not any(_is_below(each, other) for other in listing))
@@ -84,8 +81,4 @@ def _is_of_clusterctl(metadata: Manifest) -> bool:
 
 
 def _is_below(metadata: Manifest, other: Manifest) -> bool:
-    return _folder(other) in _folder(metadata).parents
-
-
-def _folder(metadata: Manifest) -> PurePosixPath:
-    return PurePosixPath(metadata.file.replace("\\", "/")).parent
+    return other.folder in metadata.folder.parents

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
@@ -103,7 +103,7 @@ def pluralise(word: str) -> str:
     """
     if word in _known_plurals():
         return word
-    whole = dict(WORDS).get(word)
+    whole = _irregular_plurals().get(word)
     if whole is not None:
         return whole
     for ending, replacement in _rules():
@@ -165,6 +165,11 @@ def name_module(kind: str, words: Iterable[str] = ()) -> Identifier:
     for word in words:
         kind = kind.replace(word, word.capitalize())
     return name_attribute(kind)
+
+
+@cache
+def _irregular_plurals() -> Mapping[str, str]:
+    return dict(WORDS)
 
 
 @cache

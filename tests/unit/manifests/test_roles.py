@@ -90,7 +90,7 @@ def read_role(group: str, kind: str, spec: Mapping[str, object]) -> str:
             "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}],
         },
     }
-    (crd,) = read_crds((Manifest("crds.yaml", 1, document),), {})
+    (crd,) = read_crds((Manifest("crds.yaml", 1, document),))
     return crd.role
 
 

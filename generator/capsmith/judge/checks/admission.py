@@ -74,9 +74,9 @@ def _unknown(bundle: Bundle, rule: Mapping[str, Any], plural: str) -> str:
 
 def _crds_of(bundle: Bundle, rule: Mapping[str, Any]) -> list[Crd]:
     groups = texts_of(rule, "apiGroups")
-    own = {(crd.group, crd.kind): crd for crd in bundle.crds}
-    others = {key: crd for key, crd in bundle.installed.crds.items() if key not in own}
-    return [crd for (group, _), crd in (own | others).items() if group in groups or _ANY in groups]
+    if _ANY in groups:
+        return list(bundle.known_crds.values())
+    return [crd for group in groups for crd in bundle.crds_in(group)]
 
 
 def _other_names(crd: Crd) -> set[str]:

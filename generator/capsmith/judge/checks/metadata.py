@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from capsmith.judge.checks.registry import Context, Violation, check
@@ -23,8 +22,8 @@ def check_metadata_there(context: Context) -> Iterator[Violation]:
     found = context.bundle.files(Artefact.METADATA)
     if components and not found:
         yield Violation(components[0], "no metadata.yaml beside the components")
-    folders = {PurePosixPath(each.file).parent for each in components}
-    beside = [each for each in found if PurePosixPath(each.file).parent in folders]
+    folders = context.bundle.component_folders
+    beside = [each for each in found if each.folder in folders]
     # In a source tree, the file that becomes metadata.yaml may have any name elsewhere.
     if beside and len(beside) == len(found) and all(map(_is_misnamed, beside)):
         name = beside[0].base_name
@@ -103,7 +102,7 @@ def check_metadata_series_types(context: Context) -> Iterator[Violation]:
 def check_metadata_has_release(context: Context) -> Iterator[Violation]:
     """CC-06: The release, whose version is its folder's name, belongs to a series."""
     for metadata in list_metadata(context.bundle):
-        folder = PurePosixPath(metadata.file).parent.name
+        folder = metadata.folder.name
         release = _RELEASE.fullmatch(context.bundle.release or folder)
         if not release:
             continue
