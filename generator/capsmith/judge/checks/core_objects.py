@@ -40,16 +40,15 @@ _EMPTY_IN_V1BETA1 = {
 """Required fields of v1beta1 that core's conversion writes with empty values."""
 
 
-_FORMER = "v1beta1"
-"""Contract and API version of core v1.10."""
+_FORMER, _CURRENT = "v1beta1", "v1beta2"
+"""Contract versions; core v1.10 chooses the former one, which is its API version, too."""
 _ZERO_VALUES: Mapping[Any, Any] = {"boolean": False, "integer": 0, "string": ""}
 
 
-def find_core_mismatches(manifest: Manifest, kinds: CoreKinds, contract: str) -> Iterator[Mismatch]:
+def find_core_mismatches(manifest: Manifest, kinds: CoreKinds) -> Iterator[Mismatch]:
     """Yield each mismatch between an object and its kind in core or kubeadm.
 
-    Objects of other kinds have none.  ``contract`` is the contract version that the releases of
-    core choose.
+    Objects of other kinds have none.
     """
     api_version = text_of(manifest.document, "apiVersion")
     served = [name for name in kinds if name.rpartition("/")[0] == manifest.api_group]
@@ -63,10 +62,11 @@ def find_core_mismatches(manifest: Manifest, kinds: CoreKinds, contract: str) ->
     others = {name: kinds[name][manifest.kind] for name in of_kind if name != api_version}
     spec = manifest.document.get("spec")
     for mismatch in find_value_mismatches(schema, {} if spec is None else spec, ("spec",), True):
-        is_former = contract == api_version.rpartition("/")[2] == _FORMER
-        is_set = is_former and _is_empty_valid(schema, mismatch)
-        if not is_set and not _is_set_by_core(manifest, mismatch):
-            yield mismatch._replace(message=mismatch.message + _where(mismatch, others))
+        if _is_set_by_core(manifest, mismatch):
+            continue
+        is_former = api_version.rpartition("/")[2] == _FORMER
+        only = _CURRENT if is_former and _is_empty_valid(schema, mismatch) else ""
+        yield mismatch._replace(message=mismatch.message + _where(mismatch, others), only=only)
 
 
 def _is_empty_valid(schema: Any, mismatch: Mismatch) -> bool:

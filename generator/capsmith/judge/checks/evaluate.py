@@ -12,6 +12,7 @@ from capsmith.judge.checks.registry import (
     Context,
     NamedCheck,
     NoParams,
+    SharedResults,
     Violation,
     bind,
     list_checks,
@@ -50,30 +51,26 @@ def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding
         yield _finding(rule, problem)
 
 
-SharedResults = dict[tuple[object, ...], tuple[Violation, ...]]
-"""Violations in one bundle, by the name and parameters of each check that gives the same result for
-every contract version.
-"""
-
-
 def find_violations(
     rule: Rule, bundle: Bundle, contract: Contract, shared: SharedResults | None = None
 ) -> Iterable[Violation]:
     """Return the places where a bundle violates one rule; empty for a rule without a check.
 
-    ``shared`` caches results for the same bundle, to be reused for other contract versions. Raises
+    ``shared`` keeps results for the same bundle, to be reused for other contract versions. Raises
     ValueError if the rule's parameters do not match its check.
     """
     if rule.check is None:
         return ()
     named, arguments = _bind(_ByIdentity(rule.check))
-    context = Context(bundle, contract, rule)
-    if shared is None or not named.is_shared:
+    if shared is None:
+        return named.run(Context(bundle, contract, rule), *arguments)
+    context = Context(bundle, contract, rule, shared)
+    if not named.is_shared:
         return named.run(context, *arguments)
     key = (named.name, *arguments)
-    if key not in shared:
-        shared[key] = tuple(named.run(context, *arguments))
-    return shared[key]
+    if key not in shared.violations:
+        shared.violations[key] = tuple(named.run(context, *arguments))
+    return shared.violations[key]
 
 
 class _ByIdentity:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from capsmith.judge.checks.core_objects import find_core_mismatches
+from capsmith.judge.checks.core_objects import CoreKinds, find_core_mismatches
 from capsmith.judge.checks.core_references import ReferenceForm, find_wrong_references
-from capsmith.judge.checks.core_refusals import find_refusals
+from capsmith.judge.checks.core_refusals import Refusal, find_refusals
 from capsmith.judge.checks.mismatches import Mismatch, find_metadata_mismatches, find_mismatches
 from capsmith.judge.checks.name_templates import find_name_faults
 from capsmith.judge.checks.registry import Context, Violation, check
@@ -39,6 +41,16 @@ class CoreRules:
     """The forms of references, and where the kinds have them."""
     rules: tuple[WebhookRule, ...] = ()
     """What the webhooks of the kinds refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreFaults:
+    """What is wrong with an object of core or kubeadm, for any contract version."""
+
+    references: tuple[Refusal, ...]
+    refusals: tuple[Refusal, ...]
+    broken_rules: tuple[Mismatch, ...]
+    mismatches: tuple[Mismatch, ...]
 
 
 @check("objects-fit", CoreRules)
@@ -90,13 +102,23 @@ def _mismatched(context: Context, params: CoreRules) -> Iterator[tuple[Manifest,
                 continue
             # A defaulting webhook may add missing fields, so required fields count only without
             # one.
-            webhook = (crd.group, crd.plural) in defaulted
-            for mismatch in find_mismatches(version.schema, manifest.document, not webhook):
+            complete = (crd.group, crd.plural) not in defaulted
+            mismatches = context.share(
+                (check_objects_fit, id(manifest)),
+                partial(_find_own_mismatches, version.schema, manifest, complete),
+            )
+            for mismatch in mismatches:
                 where = mismatch.varies_with
                 if where is None or not may_vary(manifest, where, mismatch.is_deep):
                     yield manifest, mismatch
             scale = mapping_of(version.subresources, "scale")
             yield from _of_scale(manifest, text_of(scale, "specReplicasPath"))
+
+
+def _find_own_mismatches(
+    schema: Mapping[str, Any], manifest: Manifest, complete: bool
+) -> tuple[Mismatch, ...]:
+    return tuple(find_mismatches(schema, manifest.document, complete))
 
 
 def _of_scale(manifest: Manifest, path: str) -> Iterator[tuple[Manifest, Mismatch]]:
@@ -110,14 +132,18 @@ def _of_scale(manifest: Manifest, path: str) -> Iterator[tuple[Manifest, Mismatc
 def _of_core(context: Context, params: CoreRules, manifest: Manifest) -> Iterator[Mismatch]:
     """Yield why core or the API server refuses an object of core's or kubeadm's kinds."""
     version = context.contract.version
-    wrong = list(find_wrong_references(manifest, params.references))
-    refused = [*find_refusals(manifest, version), *find_selector_faults(manifest)]
-    refused += find_name_faults(manifest)
+    faults = context.share(
+        (check_objects_fit, id(manifest)),
+        lambda: _find_core_faults(manifest, params, context.contract.core_kinds),
+    )
+    wrong, refused = faults.references, [*find_refusals(manifest, version), *faults.refusals]
     yield from (Mismatch(path, why) for path, why in wrong)
     yield from (Mismatch(path, why, varies_with=path) for path, why in refused)
-    yield from find_broken_webhook_rules(manifest, params.rules, version)
+    yield from (each for each in faults.broken_rules if each.only in ("", version))
     found = [*wrong, *refused]
-    for mismatch in find_core_mismatches(manifest, context.contract.core_kinds, version):
+    for mismatch in faults.mismatches:
+        if mismatch.only not in ("", version):
+            continue
         # A reference of another form, or at another place, has no field that this one needs.
         is_required = mismatch.message == "is required"
         if not any(
@@ -125,6 +151,15 @@ def _of_core(context: Context, params: CoreRules, manifest: Manifest) -> Iterato
             for path, _ in found
         ):
             yield mismatch
+
+
+def _find_core_faults(manifest: Manifest, params: CoreRules, kinds: CoreKinds) -> CoreFaults:
+    return CoreFaults(
+        references=tuple(find_wrong_references(manifest, params.references)),
+        refusals=(*find_selector_faults(manifest), *find_name_faults(manifest)),
+        broken_rules=tuple(find_broken_webhook_rules(manifest, params.rules)),
+        mismatches=tuple(find_core_mismatches(manifest, kinds)),
+    )
 
 
 def _version(crd: Crd, manifest: Manifest) -> CrdVersion | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import EnumType
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from capsmith.contract.model import Contract, Rule
 from capsmith.manifests.bundle import Bundle
@@ -36,6 +36,19 @@ class Violation:
     """Contract version, if only core releases that support no other show the effect; else empty."""
 
 
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class SharedResults:
+    """Results for one bundle that are the same for every contract version."""
+
+    violations: dict[tuple[object, ...], tuple[Violation, ...]] = field(default_factory=dict)
+    """Violations by the name and parameters of a check that does not depend on the contract."""
+    parts: dict[Hashable, Any] = field(default_factory=dict)
+    """Parts of the results of the other checks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The input of a check: a bundle, and the rule to check."""
@@ -43,6 +56,18 @@ class Context:
     bundle: Bundle
     contract: Contract
     rule: Rule
+    shared: SharedResults = field(default_factory=SharedResults)
+
+    def share(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` returned for the first contract version.
+
+        ``key`` is unique to what is computed, among all checks of the bundle.
+        """
+        parts = self.shared.parts
+        if key not in parts:
+            parts[key] = compute()
+        result: T = parts[key]
+        return result
 
     def crds(self) -> tuple[Crd, ...]:
         """Return the CRDs that have one of the rule's roles."""

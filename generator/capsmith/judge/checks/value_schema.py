@@ -48,11 +48,8 @@ class SchemaLimits(NamedTuple):
     """``allOf``, ``anyOf``, ``oneOf`` and ``not``; empty if one of them cannot be judged."""
     rules: tuple[Mapping[str, Any], ...]
     """CEL rules that apply when an object is created."""
-
-    @property
-    def has_any(self) -> bool:
-        """Return whether there are limits other than CEL rules."""
-        return bool(self.own or self.list_type or self.alternatives)
+    has_any: bool
+    """Whether there are limits other than CEL rules."""
 
 
 class ValueSchema:
@@ -60,6 +57,8 @@ class ValueSchema:
 
     def __init__(self, schema: Any) -> None:
         self.schema: Mapping[str, Any] = mapping_of(schema)
+        self.accepted_texts: set[tuple[str, bool]] = set()
+        """Texts that match the schema, each with whether they are in a complete object."""
 
     @cached_property
     def kind(self) -> str:
@@ -94,7 +93,8 @@ class ValueSchema:
             alternatives = {}
         schemas = (_plain(self.schema), _list_type(self.schema), alternatives)
         own, list_type, judged = ({**each, OPEN: True} if each else {} for each in schemas)
-        return SchemaLimits(own, list_type, judged, tuple(_list_rules(self.schema)))
+        rules = tuple(_list_rules(self.schema))
+        return SchemaLimits(own, list_type, judged, rules, any((own, list_type, judged)))
 
     @cached_property
     def properties(self) -> Mapping[Any, ValueSchema]:

@@ -43,21 +43,18 @@ class WebhookRule:
 
 
 def find_broken_webhook_rules(
-    manifest: Manifest, rules: Iterable[WebhookRule], contract: str
+    manifest: Manifest, rules: Iterable[WebhookRule]
 ) -> Iterator[Mismatch]:
-    """Yield the values of an object that the webhook of its kind refuses, and why.
-
-    ``contract`` is the contract version that the releases of core choose.
-    """
+    """Yield the values of an object that the webhook of its kind refuses, and why."""
     kind, version = manifest.kind, text_of(manifest.document, "apiVersion").rpartition("/")[2]
     for rule in rules:
-        for place in rule.at if rule.only in ("", contract) else ():
+        for place in rule.at:
             if kind in place.kinds and version in (place.versions or (version,)):
                 path = ".".join(filter(None, (place.path, rule.below)))
                 for where, value in list_values(manifest.document, path):
                     if _is_broken(rule, value):
                         # A user can change what depends on a variable.
-                        yield Mismatch(where, rule.message, where, True)
+                        yield Mismatch(where, rule.message, where, True, rule.only)
 
 
 def _is_broken(rule: WebhookRule, value: Any) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from capsmith.contract.model import Contract, EffectClass, Rule
 from capsmith.findings import Finding, Location
-from capsmith.judge.checks.evaluate import SharedResults, find_violations
-from capsmith.judge.checks.registry import Violation
+from capsmith.judge.checks.evaluate import find_violations
+from capsmith.judge.checks.registry import SharedResults, Violation
 from capsmith.judge.release.model import Breach, ReleaseViolation, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles
 from capsmith.judge.release.targets import (
@@ -91,7 +91,7 @@ def _of_bundle(
     roles = find_roles(bundle, options.roles)
     bundle = replace(bundle, roles=roles, release=options.release)
     cores = filter_installable(options.cores, read_series_contract(bundle))
-    shared: SharedResults = {}
+    shared = SharedResults()
     for version, contract in contracts.items():
         speaking = [core for core in cores if version in core.contracts]
         if not speaking:

@@ -10,8 +10,8 @@ import pytest
 from capsmith.commands.load import load_contracts
 from capsmith.contract.core_kinds import CoreKinds
 from capsmith.contract.model import Contract, Rule
-from capsmith.judge.checks.evaluate import SharedResults, find_violations
-from capsmith.judge.checks.registry import NoParams, Violation, bind, list_checks
+from capsmith.judge.checks.evaluate import find_violations
+from capsmith.judge.checks.registry import NoParams, SharedResults, Violation, bind, list_checks
 from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.parse import parse_manifests
 
@@ -166,4 +166,4 @@ def test_results_of_other_checks_are_not_kept() -> None:
     shared = SharedResults()
     (contract, rule), *_ = _rules("schema-plain-names")
     list(find_violations(rule, _bundle(), contract, shared))
-    assert not shared
+    assert not shared.violations

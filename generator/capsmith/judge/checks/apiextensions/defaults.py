@@ -36,7 +36,7 @@ def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
         if is_mapping(part) and len(part) > 1:
             yield from find_default_faults(part, (*path, "properties", str(name)))
     items = schema.get("items")
-    if isinstance(items, Mapping):
+    if is_mapping(items):
         yield from find_default_faults(items, (*path, "items"))
 
 
