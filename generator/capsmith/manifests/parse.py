@@ -10,18 +10,16 @@ import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
-from functools import lru_cache, partial
-from itertools import pairwise
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard
 
 import yaml
 
 from capsmith.findings import Finding, Location
+from capsmith.manifests.go_yaml import STRING, choose_tag, convert_node
 from capsmith.manifests.variables import substitute
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.quote import quote
 
 MAX_CHARACTERS = 16 * 1024 * 1024
 """Maximum length of a parsed file, in characters."""
@@ -30,9 +28,12 @@ MAX_NODES = 2_000_000
 MAX_DEPTH = 200
 """Maximum nesting depth of a document. libyaml's recursive composer crashes on deeper documents."""
 _STRUCTURE = re.compile(r"\n[ \t?:-]{100}")
-_STRING, _LIST, _MAP = (f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))
+_LIST, _MAP = (f"tag:yaml.org,2002:{name}" for name in ("seq", "map"))
 _SYNTAX = "manifest-yaml"
 _NO_MAPPINGS = frozenset({str, int, float, bool, list, type(None)})
+_SEPARATOR = re.compile(r"\n---[ \t\r\f\v\x85\xa0]*(?:#[^\n]*)?(?=\n|\Z)")
+_REFUSED_SEPARATOR = re.compile(r"\n---[ \t\r\f\v\x85\xa0]*[^ \t\r\n\f\v\x85\xa0#]")
+_CONTENT = "clusterctl accepts nothing but a comment behind `---`"
 _DOCUMENT_START = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
 _ALIAS = re.compile(r"\*(?<![^\s\[{,:?]\*)\S")
 """Finds each alias, and some other text: a node can only begin after one of these characters."""
@@ -43,46 +44,21 @@ _SCALAR, _MAPPING = yaml.ScalarNode, yaml.MappingNode
 
 
 @lru_cache(8192)
-def _resolve(kind: type[yaml.Node], value: Any, implicit: Any) -> str:
-    """Return the tag of a node without an explicit one, as the loader's resolver would."""
-    if kind is not _SCALAR:
-        return _MAP if kind is _MAPPING else _LIST
-    if not implicit[0]:
-        return _STRING
-    known = _BASE.yaml_implicit_resolvers
-    for tag, pattern in (*known.get(value[:1], ()), *known.get(None, ())):
-        if pattern.match(value):
-            return str(tag)
-    return _STRING
+def _choose_tag(kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+    """Return the tag of a node without an explicit one."""
+    if kind is _SCALAR:
+        return choose_tag(value) if implicit[0] else STRING
+    return _MAP if kind is _MAPPING else _LIST
 
 
 class _Loader(_BASE):  # type: ignore[misc] # the base is chosen at run time
-    """A loader that resolves each plain scalar, such as a key, once."""
+    """A loader that gives plain scalars the tags that :func:`convert_node` expects."""
 
-    resolve = staticmethod(_resolve)
+    resolve = staticmethod(_choose_tag)
     # No tag depends on a path, so there is nothing to do before and after each node.  A call of a
     # built-in takes a third of the time of a function's.
     descend_resolver = staticmethod(operator.is_)
     ascend_resolver = staticmethod(tuple)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
-        """Return a mapping whose keys are strings, as in JSON, which kubectl makes of it."""
-        if not isinstance(node, yaml.MappingNode):  # it has the tag of a mapping
-            return dict(super().construct_mapping(node, deep))
-        self.flatten_mapping(node)
-        # Each key is converted before the next one is added: for Python, 1 and true are the same.
-        return {
-            _convert_key(self.construct_object(key, deep=True)): self.construct_object(value, deep)
-            for key, value in node.value
-        }
-
-
-def _convert_key(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    if isinstance(key, str | int | float | date):
-        return str(key)
-    raise ValueError(f"a key is {quote(str(key))}, and not a string")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,19 +135,34 @@ def read_substituted(
     name to use in findings.  ``resume`` is whether to go on after a document that cannot be parsed.
     """
     whole = Manifest(file, 0, {}, text)
-    manifests, findings = _read_stream(substituted, whole)
-    if not resume or not any(each.id == _SYNTAX for each in findings):
-        return tuple(manifests), tuple(findings)
+    manifests: list[Manifest] = []
+    findings: list[Finding] = []
     # Like clusterctl, which separates the documents before it parses them.
-    starts = [0, *(match.start() for match in _DOCUMENT_START.finditer("\n" + substituted))]
-    manifests, findings, line = [], [], 0
-    for begin, end in pairwise([*starts, len(substituted)]):
-        part = substituted[begin:end]
+    for line, part in _split(substituted) if resume else [(0, substituted)]:
         found, wrong = _read_stream(part, replace(whole, line=line))
         manifests += found
         findings += wrong
-        line += part.count("\n")
+    if resume:
+        findings += _find_refused_separators(substituted, file)
     return tuple(manifests), tuple(findings)
+
+
+def _split(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the parts of a file that clusterctl parses, and the number of lines before each."""
+    begin = line = 0
+    for match in _SEPARATOR.finditer("\n" + text):
+        part = text[begin : match.start()]
+        yield line, part
+        line += part.count("\n")
+        # A comment behind the separator need not have a space before it, unlike in YAML.
+        begin = match.end() - 1
+    yield line, text[begin:]
+
+
+def _find_refused_separators(text: str, file: str) -> Iterator[Finding]:
+    """Yield findings on lines that begin like a separator of documents, but have content."""
+    for match in _REFUSED_SEPARATOR.finditer("\n" + text):
+        yield _finding(_SYNTAX, _CONTENT, file, text.count("\n", 0, match.start()) + 1)
 
 
 def _read_stream(text: str, whole: Manifest) -> tuple[list[Manifest], list[Finding]]:
@@ -190,11 +181,6 @@ def _read_stream(text: str, whole: Manifest) -> tuple[list[Manifest], list[Findi
         findings.append(_syntax(error, file, before))
     except (ValueError, OverflowError, RecursionError) as error:
         findings.append(_finding(_SYNTAX, f"cannot be read as YAML: {error}", file))
-    # PyYAML's constructors raise these for a value that does not have the form of its tag, such as
-    # `!!bool maybe`.
-    except (LookupError, AttributeError, TypeError):
-        message = "cannot be read as YAML: a value does not have the form of its tag"
-        findings.append(_finding(_SYNTAX, message, file))
     return manifests, findings
 
 
@@ -251,8 +237,7 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
             # visits the target of an alias each time it is used.
             if may_expand and _weight(node, {}) > MAX_NODES:
                 raise ValueError("its aliases expand to too many nodes")
-            construct = loader.construct_document if may_expand else partial(_construct, loader)
-            yield node.start_mark.line + 1, construct(node)
+            yield node.start_mark.line + 1, convert_node(node)
     finally:
         loader.dispose()
 
@@ -267,27 +252,6 @@ def compose_document(text: str) -> yaml.Node | None:
     finally:
         loader.dispose()
     return node
-
-
-def _construct(loader: Any, node: yaml.Node) -> Any:
-    """Return the data of a node without aliases, as the loader's own constructor would.
-
-    The loader's constructor makes a generator for each collection, and takes twice as long.
-    """
-    if node.tag == _STRING:
-        return node.value
-    if node.tag == _LIST:
-        return [_construct(loader, each) for each in node.value]
-    if node.tag != _MAP:
-        return loader.construct_object(node, deep=True)
-    found: dict[str, Any] = {}
-    for key, each in node.value:
-        # Other keys, such as numbers and merges, are left to the loader.
-        if key.tag != _STRING:
-            return loader.construct_object(node, deep=True)
-        # Most values are strings, and a call takes longer than this comparison.
-        found[key.value] = each.value if each.tag == _STRING else _construct(loader, each)
-    return found
 
 
 def _may_be_deep(lines: str) -> bool:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from capsmith.manifests import parse as manifests
 from capsmith.manifests.parse import Manifest, at, list_of, mapping_of, parse_manifests
@@ -68,13 +67,10 @@ def test_what_is_not_there_is_empty() -> None:
     [
         ("a: 1\nb: [\n", "manifest-yaml", 3),
         ("kind: A\n---\n- 1\n", "manifest-not-a-mapping", 3),
-        ("a: !!python/object:os.system {}\n", "manifest-yaml", 1),
-        ("a: 2026-99-99\n", "manifest-yaml", 0),
         ("a: !!bool maybe\n", "manifest-yaml", 0),
         ("a: !!timestamp now\n", "manifest-yaml", 0),
         ("a: !!int x\n", "manifest-yaml", 0),
         ("a: !!float x\n", "manifest-yaml", 0),
-        ("a: !!omap [1]\n", "manifest-yaml", 1),
         ("a: &a\n  b: *a\n", "manifest-yaml", 0),
         ("[" * 900 + "]" * 900, "manifest-yaml", 0),
         ("- " * 100000 + "1\n", "manifest-yaml", 0),
@@ -114,20 +110,6 @@ def test_each_form_of_an_alias_is_counted(alias: str, monkeypatch: pytest.Monkey
     assert "aliases" in finding.message
 
 
-def test_values_are_those_of_the_yaml_library() -> None:
-    text = """\
-text: [a, "", 'b', "1", !!str 2]
-numbers: {int: 1, octal: 010, hex: 0x1F, float: 1.5, time: 12:30:45}
-others: [null, ~, yes, off, 2026-01-02, 2026-01-02T03:04:05Z]
-merged: {<<: {a: 1, b: 2}, a: 3}
-twice: {a: 1, a: 2}
-sets: !!set {a, b}
-pairs: !!omap [{a: 1}]
-bytes: !!binary aGk=
-"""
-    assert only(text).document == yaml.safe_load(text)
-
-
 def test_files_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests, "MAX_CHARACTERS", 10)
     _, (finding,) = parse_manifests("kind: Deployment\n", "a.yaml")
@@ -142,7 +124,7 @@ def test_keys_are_strings_as_in_json() -> None:
     assert manifest.document == {**top, "spec": {"2": {"true": "e"}, "3": "f"}}
 
 
-@pytest.mark.parametrize("key", ["~", "!!binary eA==", "? [a, b]\n", "!!null x"])
+@pytest.mark.parametrize("key", ["~", "9223372036854775808", "? [a, b]\n", "!!null x"])
 def test_other_keys_are_refused(key: str) -> None:
     manifests, (finding,) = parse_manifests(f"kind: X\nspec:\n  {key}: a\n", "x.yaml")
     assert manifests == ()

@@ -16,6 +16,7 @@ from capsmith.clusters.processes.errors import ToolsUnavailable
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.tools import Toolbox, core_releases
+from capsmith.manifests.go_yaml import GoDumper
 from capsmith.manifests.parse import at, list_of, refuse_depth, text_of
 
 WEBHOOK_PORT_VARIABLE = "CAPI_WEBHOOK_PORT"
@@ -152,7 +153,7 @@ def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_V
 
 def dump(documents: list[JSON]) -> str:
     """Format documents as a YAML stream."""
-    return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False)
+    return yaml.dump_all(documents, Dumper=GoDumper, sort_keys=False)
 
 
 def _localise_client(client: Any, ca_bundle: str, port: str) -> None:

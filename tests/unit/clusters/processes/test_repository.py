@@ -9,14 +9,21 @@ import pytest
 
 from capsmith.clusters.processes.errors import ToolsUnavailable
 from capsmith.clusters.processes.pki import Pki
-from capsmith.clusters.processes.repository import ClusterctlRepository, load
+from capsmith.clusters.processes.repository import ClusterctlRepository, dump, load
 from capsmith.clusters.processes.tools import Toolbox
+from capsmith.manifests.parse import parse_manifests
 
 _CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
 
 def test_documents_of_a_stream() -> None:
     assert [each["kind"] for each in load(f"{_CONFIG}---\n---\n{_CONFIG}")] == ["ConfigMap"] * 2
+
+
+@pytest.mark.parametrize("text", ["y", "N", "1e3", "08", "0o17", "12:30", "2026-01-02", "<<"])
+def test_strings_stay_strings_for_clusterctl(text: str) -> None:
+    (manifest,), findings = parse_manifests(dump([{"a": text, text: "b"}]), "a.yaml")
+    assert (manifest.document, findings) == ({"a": text, text: "b"}, ())
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "a: [", "a: !!timestamp now"])

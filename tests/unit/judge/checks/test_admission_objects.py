@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from capsmith.judge.checks.evaluate import evaluate_manifests
+from capsmith.manifests.go_yaml import GoDumper
 from capsmith.manifests.parse import parse_manifests
 from tests import admission_objects, built_in_objects
 from tests.core_objects import JSON, Mistake
@@ -21,7 +22,7 @@ def build_objects() -> dict[str, JSON]:
 
 def find(document: JSON) -> list[str]:
     """Return what the rule on objects of Kubernetes finds in components with one object."""
-    text = yaml.safe_dump(document)
+    text = yaml.dump(document, Dumper=GoDumper)
     manifests, _ = parse_manifests(text, "infrastructure-components.yaml")
     findings = evaluate_manifests(manifests, contract("v1beta2"))
     return [each.message for each in findings if each.id == "CC-81"]
