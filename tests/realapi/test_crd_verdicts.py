@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capsmith.clusters.processes.kube import KubeClient
+from tests.crd_keywords import REFUSED, TAKEN, make_crd, make_crd_with_empty_label
 from tests.realapi.crd_mutants import make_base, make_mutants
 from tests.realapi.crd_verdicts import compare, find_messages, find_refusal
 
@@ -50,3 +51,14 @@ def test_changes_on_which_the_verdicts_differed(api: KubeClient) -> None:
 def test_both_take_the_crd_without_changes(api: KubeClient) -> None:
     assert find_refusal(api, make_base()) == ""
     assert find_messages(make_base()) == ()
+
+
+def test_keywords_have_the_verdict_of_the_server(api: KubeClient) -> None:
+    """Proves: CRD-24."""
+    taken = [*map(make_crd, TAKEN), make_crd_with_empty_label()]
+    refused = list(map(make_crd, REFUSED))
+    verdicts = compare(api, [*taken, *refused])
+    assert [str(verdict) for verdict in verdicts if not verdict.is_same] == []
+    assert [bool(verdict.refusal) for verdict in verdicts] == [False] * len(taken) + [True] * len(
+        refused
+    )

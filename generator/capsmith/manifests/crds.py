@@ -364,7 +364,7 @@ def _map_of(value_check: _Check) -> _Check:
             return
         for key, each in value.items():
             if isinstance(key, str):
-                yield from value_check(each, (*path, key))
+                yield from () if each is None else value_check(each, (*path, key))
             else:
                 yield path, f"a string instead of the key {key!r}"
 

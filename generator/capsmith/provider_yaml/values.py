@@ -97,7 +97,8 @@ def _junctors(value: Any, schema: Schema, path: Path) -> Iterator[Mismatch]:
         ("anyOf", range(1, _MANY), "at least one"),
         ("oneOf", range(1, 2), "exactly one"),
     ):
-        if key in schema:
+        # The API server does not tell an empty list from none.
+        if schema.get(key):
             fitting = sum(_fits(value, limits, schema) for limits in schema[key])
             if fitting not in allowed:
                 yield path, f"it matches {fitting} of {key}, which requires {words}"

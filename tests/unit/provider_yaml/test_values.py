@@ -47,6 +47,7 @@ MAP = {
         ("anything", {"type": "string", "format": "unknown"}),
         ("x", {"type": "string", "anyOf": [{"format": "unknown"}]}),
         ({}, {"type": "object", "anyOf": [{"type": ""}]}),
+        ("x", {"type": "string", "anyOf": [], "oneOf": []}),
         ({"apiVersion": "v1", "kind": "A", "metadata": {"labels": {"a": None}}}, EMBEDDED),
         ({"apiVersion": "v1", "kind": "A", "metadata": None}, EMBEDDED),
         (0.3, {"type": "number", "multipleOf": 0.1}),

@@ -28,7 +28,9 @@ _PLAIN = frozenset(
     )
 )
 """Keywords that cannot be wrong by themselves in a scalar field that has a type."""
-_POINTERS = frozenset({"default", "x-kubernetes-list-type", "x-kubernetes-map-type"})
+_POINTERS = frozenset(
+    {"additionalItems", "default", "x-kubernetes-list-type", "x-kubernetes-map-type"}
+)
 """Keywords whose empty values count, because they are pointers in Go."""
 _KNOWN = _PLAIN | frozenset(
     (
@@ -242,7 +244,7 @@ class _StructuralCheck:
         if kind and kind not in self.words.types:
             self.report((*path, "type"), f"type {quote(kind)} is not one of the supported types")
         for key in () if self.unsupported.isdisjoint(schema) else self.words.unsupported:
-            if is_set(schema, key) and schema[key] != {}:
+            if is_set(schema, key) and (schema[key] != {} or key in _POINTERS):
                 self.report((*path, key), f"{key} is not supported")
         if schema.get("default") is not None and not place.takes_default:
             self.report((*path, "default"), "a default is not allowed in metadata")
@@ -319,7 +321,7 @@ _NAMES = frozenset({"name", "generateName"})
 def _limits_metadata(metadata: Schema) -> bool:
     """Return whether the schema of an object's metadata says more than its type and names."""
     properties: Any = mapping_of(metadata, "properties")
-    if properties and not properties.keys() <= _NAMES:
+    if (properties and not properties.keys() <= _NAMES) or metadata.get(_REST) is not None:
         return True
     limits = _KNOWN - {"type", "default", "properties", "enum"}
-    return bool(metadata.get("enum")) or any(is_set(metadata, key) for key in limits)
+    return bool(metadata.get("enum")) or not limits.isdisjoint(_drop_unset(metadata))
