@@ -233,13 +233,17 @@ def test_durations_round_trip(seconds: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("5m", 300), ("1h30m", 5400), ("1.5s", 1), ("100ms", 0), ("0s", 0), ("1h0m0s", 3600)],
+    [
+        *(("5m", 300), ("1h30m", 5400), ("1.5s", 1), ("100ms", 0), ("0s", 0), ("1h0m0s", 3600)),
+        *(("+5m", 300), ("0", 0), ("1000000\N{GREEK SMALL LETTER MU}s", 1), ("4.35m", 261)),
+        *(("600ms400ms", 1), ("000000000000000000001h", 3600), ("2562047h", 9223369200)),
+    ],
 )
 def test_durations(text: str, seconds: int) -> None:
     assert times.parse_seconds(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "5", "5 m", "m", None, 5, "-5m"])
+@pytest.mark.parametrize("text", ["", "5", "5 m", "m", None, 5, "-5m", "+", ".s", "2562048h"])
 def test_invalid_durations(text: object) -> None:
     assert times.parse_seconds(text) is None
 

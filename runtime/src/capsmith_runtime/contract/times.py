@@ -27,31 +27,42 @@ def format_time(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+_SECOND: Final = 10**9
 _UNITS: Final = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
 }
+"""Nanoseconds of each unit; Go has two characters for `micro`."""
+_LONGEST: Final = 2**63
+"""Number of nanoseconds that is too large for Go's int64."""
 _MOST_DIGITS: Final = 19
-"""Maximum number of digits in a duration: Go counts its nanoseconds in an int64."""
-_PART: Final = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|ms|s|m|h)")
+_PART: Final = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?(ns|us|µs|μs|ms|s|m|h)")
 # Any user may write a megabyte of digits: the match starts at one place only, and the possessive
 # quantifiers never try fewer digits, so that it takes linear time.
-_DURATION: Final = re.compile(f"(?:{_PART.pattern})++")
+_DURATION: Final = re.compile(
+    r"\+?(?:0|(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:ns|us|µs|μs|ms|s|m|h))++)"
+)
 
 
 def parse_seconds(text: object) -> int | None:
     """Return the length of a duration in whole seconds, rounded down, or None if it is invalid."""
     if not isinstance(text, str) or not _DURATION.fullmatch(text):
         return None
-    parts = _PART.findall(text)
-    if any(len(number.partition(".")[0]) > _MOST_DIGITS for number, _ in parts):
-        return None
-    return int(sum(float(number) * _UNITS[unit] for number, unit in parts))
+    total = 0
+    for whole, fraction, unit in _PART.findall(text):
+        digits = whole.lstrip("0") or "0"
+        if len(digits) > _MOST_DIGITS:
+            return None
+        # Further digits do not change the seconds.
+        rest = fraction[:_MOST_DIGITS] or "0"
+        total += int(digits) * _UNITS[unit] + int(rest) * _UNITS[unit] // 10 ** len(rest)
+    return total // _SECOND if total < _LONGEST else None
 
 
 def format_seconds(seconds: int) -> str:
