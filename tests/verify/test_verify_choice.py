@@ -30,9 +30,11 @@ def test_choice(labels: dict[str, str], core: Core, expected: tuple[str, str]) -
 
 
 def test_order_of_versions() -> None:
-    names = ["v1alpha1", "v2", "foo", "v1beta2", "v1", "v1beta10", "v2alpha1"]
+    names = ["v1alpha1", "v2", "foo", "v1beta2", "v1", "v1beta10", "v2alpha1", "fo", "goo"]
+    names += ["v12345678901", "v99999999999999999999"]
     assert sorted(names, key=rank_kubernetes_version) == [
-        *("foo", "v1alpha1", "v2alpha1", "v1beta2", "v1beta10", "v1", "v2"),
+        *("v99999999999999999999", "goo", "foo", "fo"),
+        *("v1alpha1", "v2alpha1", "v1beta2", "v1beta10", "v1", "v2", "v12345678901"),
     ]
 
 

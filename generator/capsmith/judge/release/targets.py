@@ -12,7 +12,8 @@ from capsmith.manifests.crds import Crd
 
 LABEL = "cluster.x-k8s.io/"
 _RELEASE = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]+.*)?")
-_KUBERNETES_VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
+_KUBERNETES_VERSION = re.compile(r"v([0-9]{1,63})(?:(alpha|beta)([0-9]{1,63}))?")
+_LARGEST = 2**63 - 1
 _KEPT_RELEASES = 256
 _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
@@ -92,17 +93,19 @@ def choose(crd: Crd, core: Core) -> Choice:
     return Choice(core.contracts[0], "")
 
 
-def rank_kubernetes_version(version: str) -> tuple[int, int, int, int, str]:
+def rank_kubernetes_version(version: str) -> tuple[int, int, int, int, tuple[int, ...]]:
     """Return a sort key that orders API versions as Kubernetes does.
 
-    For example: v2, v1, v1beta2, v1beta1, then other names.
+    For example: v2, v1, v1beta2, v1beta1, then other names from a to z.
     """
     # This is apimachinery's order.  Core uses the highest version, so any other order would lead to
     # judging the wrong schema.
     match = _KUBERNETES_VERSION.fullmatch(version)
-    if match is None:
-        return 0, 0, 0, 0, version
-    return 1, _STAGES[match[2]], int(match[1]), int(match[3] or 0), version
+    major, minor = (int(match[1]), int(match[3] or 0)) if match else (0, 0)
+    if match is None or max(major, minor) > _LARGEST:
+        # The end of a name is higher than any character, as `a` comes before `ab`.
+        return 0, 0, 0, 0, (*(-ord(character) for character in version), 1)
+    return 1, _STAGES[match[2]], major, minor, ()
 
 
 def filter_installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
