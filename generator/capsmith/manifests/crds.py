@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from capsmith.manifests.null_keywords import drop_nulls_of_crd
 from capsmith.manifests.parse import Manifest, is_mapping, list_of, mapping_of, text_of
 from capsmith.yamldoc.compose import Path
 
@@ -270,7 +271,7 @@ def read_crds(manifests: tuple[Manifest, ...]) -> tuple[Crd, ...]:
     copies of a CRD one after another, each as a merge patch, so the last value of each label counts
     for all of them.
     """
-    found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
+    found = [drop_nulls_of_crd(m) for m in manifests if m.kind == "CustomResourceDefinition"]
     kinds = {
         (text_of(m.document, "spec", "group"), text_of(m.document, "spec", "names", "kind"))
         for m in found

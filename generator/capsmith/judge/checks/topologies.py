@@ -9,6 +9,7 @@ from capsmith.judge.checks.cluster_classes import list_classes
 from capsmith.judge.checks.mismatches import Mismatch, find_value_mismatches
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.null_keywords import drop_null_keywords
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, may_vary, text_of
 from capsmith.yamldoc.compose import Path
 
@@ -61,14 +62,14 @@ class _Variables:
     def __init__(self, of_class: Manifest) -> None:
         self._of_class = of_class
         self._schemas = {
-            text_of(each, "name"): mapping_of(each, "schema", "openAPIV3Schema")
+            text_of(each, "name"): drop_null_keywords(mapping_of(each, "schema", "openAPIV3Schema"))
             for each in of_class.listing("spec", "variables")
         }
         self.required = tuple(
             text_of(each, "name")
             for each in of_class.listing("spec", "variables")
             if mapping_of(each).get("required") is True
-            and "default" not in mapping_of(each, "schema", "openAPIV3Schema")
+            and mapping_of(each, "schema", "openAPIV3Schema").get("default") is None
         )
         # An extension defines further variables, which are known only while it runs.
         self._is_closed = not any(
