@@ -35,4 +35,6 @@ REFUSED: tuple[dict[str, Any], ...] = (
     {"op": "add", "path": _FIELD, "valueFrom": {"template": "a", "variable": "region"}},
     {"op": "add", "path": _FIELD, "valueFrom": {"variable": "builtin.controlplane.version"}},
     {"op": "add", "path": _FIELD, "valueFrom": {"variable": "builtin.machine.name"}},
+    {"op": "add", "path": _FIELD, "valueFrom": {"variable": "builtin"}},
+    {"op": "replace", "path": _FIELD, "valueFrom": {"variable": "builtin[0]"}},
 )

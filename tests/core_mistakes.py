@@ -72,7 +72,18 @@ OF_CLASSES = (
     Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["v1.35.0", "v1.34.0"]),
     Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["v1.35.0", "v1.35.0"]),
     Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["v1.33.0", "v1.35.0"]),
-    Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["latest"]),
+    *(
+        Mistake("ClusterClass", ("spec", "kubernetesVersions"), versions)
+        for versions in (
+            ["latest"],
+            ["v1.35.0", "1.35.0"],
+            ["v1.35-rc.1"],
+            ["v1.35.0", "2.0.0"],
+        )
+    ),
+    Mistake(
+        "ClusterClass", _ADDED, _variable({"type": "integer", "maximum": None, "default": "1"})
+    ),
 )
 """What the rule on ClusterClasses finds."""
 
@@ -225,6 +236,13 @@ _OF_NAMES = (
     Mistake("MachineDeployment", ("metadata", "name"), "a" * 64, VERSIONS),
     Mistake("Cluster", ("metadata", "name"), "a" * 64, VERSIONS),
     Mistake("ExtensionConfig", ("metadata", "name"), "a.b"),
+    Mistake("ExtensionConfig", ("metadata", "name"), "a" * 64),
+    Mistake(
+        "MachinePool",
+        ("metadata", "annotations"),
+        {f"{_SCALE}-min-size": "1", f"{_SCALE}-max-size": "2147483648"},
+        VERSIONS,
+    ),
     *(
         Mistake(
             kind,
@@ -291,6 +309,23 @@ _OF_WEBHOOKS = (
             ("prefix", 33),
             ("gateway", "router"),
         )
+    ),
+    *(
+        Mistake("Cluster", ("spec", "clusterNetwork", "pods", "cidrBlocks"), [block], VERSIONS)
+        for block in ("10.0.0.0/255.0.0.0", "fe80::1%a/64")
+    ),
+    *(
+        Mistake(
+            "KubeadmControlPlane",
+            path,
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge}},
+            versions,
+        )
+        for path, versions in (
+            (("spec", "rollout", "strategy"), ("v1beta2",)),
+            (("spec", "rolloutStrategy"), ("v1beta1",)),
+        )
+        for surge in (2, "10")
     ),
     Mistake("MachinePool", (*_MACHINE, "taints"), _taint("a")),
     Mistake("MachineDeployment", (*_MACHINE, "taints"), _taint("node.kubernetes.io/not-ready")),
@@ -448,6 +483,24 @@ OF_TOPOLOGIES = (
 """What the rule on Clusters of a ClusterClass finds."""
 
 ACCEPTED = (
+    Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["1.34", "v1.35", "v1.35.1", "1.36.0"]),
+    Mistake("ClusterClass", _ADDED, _variable({**_TEXT, "maxLength": None, "default": "a"})),
+    Mistake(
+        "MachinePool",
+        ("metadata", "annotations"),
+        {f"{_SCALE}-min-size": "+01", f"{_SCALE}-max-size": "2147483647"},
+        VERSIONS,
+    ),
+    Mistake(
+        "Cluster of a class",
+        ("metadata", "annotations"),
+        {"topology.cluster.x-k8s.io/upgrade-concurrency": "9999999999"},
+    ),
+    Mistake(
+        "KubeadmControlPlane",
+        ("spec", "rollout", "strategy"),
+        {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "01"}},
+    ),
     *(
         Mistake("MachineDeployment", ("spec", "remediation"), {"maxInFlight": share})
         for share in ("+5%", "-5%")

@@ -14,6 +14,7 @@ from capsmith.judge.checks.name_templates import Names, explain_name
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.judge.checks.validations import RULES, find_rule_faults, find_rule_places
 from capsmith.manifests.crds import find_wrong_types
+from capsmith.manifests.null_keywords import drop_null_keywords
 from capsmith.manifests.parse import (
     Manifest,
     find_value,
@@ -35,7 +36,7 @@ _WORKERS: Mapping[str, Names] = {
     "machinePools": {"machinePool": {"topologyName": "mptopology"}},
 }
 """Lists of worker classes, each with what the templates of their names may read."""
-_VERSION = re.compile(r"v?([0-9]+)[.]([0-9]+)[.]([0-9]+)(?:[-+].*)?")
+_VERSION = re.compile(r"v?([0-9]+)(?:[.]([0-9]+)(?:[.]([0-9]+)(?:[-+].*)?)?)?")
 
 
 @check("class-definition", Keywords, is_shared=True)
@@ -90,6 +91,7 @@ def _of_variables(manifest: Manifest, words: Keywords) -> Iterator[Refusal]:
 
 def _of_schema(schema: Mapping[str, Any], words: Keywords) -> Iterator[Refusal]:
     """Yield the faults of a variable's schema; core wraps it in an object."""
+    schema = drop_null_keywords(schema)
     wrapped = {"type": "object", "properties": {_WRAPPER: schema}}
     # The other checks read a schema of the right types only.
     version = {"schema": {"openAPIV3Schema": wrapped}}
@@ -153,15 +155,16 @@ def _of_versions(manifest: Manifest) -> Iterator[Refusal]:
         path: Path = ("spec", "kubernetesVersions", number)
         if not isinstance(text, str) or has_variable(text):
             return
-        match = _VERSION.fullmatch(text)
+        match = _VERSION.fullmatch(text.strip())
         if match is None:
             yield path, f"{text} is no version of Kubernetes"
             return
-        version = tuple(map(int, match.groups()))
+        # Core adds the parts that are missing.
+        version = tuple(map(int, match.groups("0")))
         # Versions that differ in their suffix alone may be in any order here.
-        if previous and (version < previous or text in before):
+        if previous and (version < previous or text.removeprefix("v") in before):
             yield path, f"version {text} is not newer than the one before"
-        elif previous and version[1] > previous[1] + 1:
+        elif previous and version[1] not in (previous[1], previous[1] + 1):
             yield path, f"version {text} is not of the next minor release"
         previous = version
-        before.add(text)
+        before.add(text.removeprefix("v"))

@@ -29,6 +29,13 @@ _INDEX = re.compile(r"[+-]?[0-9]+")
 """What Go reads as a number."""
 _ROOT = re.compile(r"[^.\[]+")
 _ANY = re.escape(SAMPLE)
+_RESERVED = "inline"
+"""Name that core gives the variables of the class itself."""
+_EXTENSIONS = (
+    *("generatePatchesExtension", "validateTopologyExtension"),
+    *("generateExtension", "validateExtension"),
+)
+"""Fields of external patches of which core requires one; the last two are those of v1beta1."""
 _CLASSES = {
     "machineDeploymentClass": "machineDeployments",
     "machinePoolClass": "machinePools",
@@ -119,7 +126,7 @@ def _undefined(definition: Any, variables: Set[str]) -> Iterator[tuple[str, int]
     """Yield undefined variables, each with the index of the JSON patch operation that uses it."""
     defined = {*variables, _BUILTIN}
     for place, operation in reversed(list(enumerate(list_of(definition, "jsonPatches")))):
-        root = _ROOT.match(text_of(operation, "valueFrom", "variable"))
+        root = _ROOT.search(text_of(operation, "valueFrom", "variable"))
         if root and text_of(operation, "op") in _WITH_VALUE and root[0] not in defined:
             yield root[0], place
 
@@ -148,8 +155,11 @@ def _matched(resources: Any, spec: Any) -> Iterator[tuple[str, list[Any]]]:
     for field, group in _CLASSES.items():
         workers = list_of(spec, "workers", group)
         for name in texts_of(resources, field, "names"):
-            # Core allows a star at the beginning or end of a name.  A clusterctl variable may have
-            # any value.
+            # Core allows one star, at the beginning or end of a name.
+            if "*" in name[1:-1] or name.count("*") > 1:
+                yield f"{field} {name}", []
+                continue
+            # A clusterctl variable may have any value.
             pattern = re.compile(re.escape(name).replace(r"\*", ".*").replace(_ANY, ".*"))
             yield f"{field} {name}", [
                 reference
@@ -241,13 +251,26 @@ def find_refused_operations(manifest: Manifest, builtins: Set[str]) -> Iterator[
         if name in names and not has_variable(name):
             yield (*here, "name"), f"two patches have the name {name}"
         names.add(name)
-        is_inline, is_external = (key in mapping_of(patch) for key in ("definitions", "external"))
-        if is_inline == is_external:
-            count = "both" if is_inline else "neither"
-            yield here, f"patch {name} has {count} of definitions and external"
+        yield from (
+            ((*here, *field), message) for field, message in _refusals_of_patch(patch, name)
+        )
     for each in _list_operations(manifest):
         for field, message in _refusals(each.value, builtins):
             yield (*each.path, *field), f"patch {each.patch}: {message}"
+
+
+def _refusals_of_patch(patch: Any, name: str) -> Iterator[tuple[Path, str]]:
+    """Yield why core refuses a patch, apart from its operations, each with the field."""
+    if name == _RESERVED:
+        yield ("name",), f"the name {name} is reserved"
+    inline, external = (mapping_of(patch).get(key) for key in ("definitions", "external"))
+    if (inline is None) == (external is None):
+        count = "neither" if inline is None else "both"
+        yield (), f"patch {name} has {count} of definitions and external"
+    # A variable may stand for any key.
+    is_known = isinstance(external, dict) and not any(has_variable(str(key)) for key in external)
+    if is_known and not any(map(mapping_of(external).get, _EXTENSIONS)):
+        yield ("external",), f"patch {name} names no extension that generates or validates"
 
 
 def _refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
@@ -278,7 +301,8 @@ def _value_refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, 
     if bool(template) == bool(variable):
         count = "both" if template else "neither"
         yield ("valueFrom",), f"valueFrom has {count} of template and variable"
-    if variable.startswith(f"{_BUILTIN}.") and variable not in builtins:
+    root = _ROOT.search(variable)
+    if root and root[0] == _BUILTIN and variable not in builtins and not has_variable(variable):
         yield ("valueFrom", "variable"), f"core has no variable {variable}"
 
 

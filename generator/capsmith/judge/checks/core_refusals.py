@@ -5,7 +5,6 @@ Source: https://github.com/kubernetes-sigs/cluster-api/tree/v1.14.2/core/webhook
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -13,7 +12,7 @@ from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import is_label_value, is_qualified_name
 from capsmith.manifests.parse import Manifest, has_variable, mapping_of, text_of
-from capsmith.provider_yaml.string_formats import is_duration
+from capsmith.provider_yaml.string_formats import is_duration, is_of_format
 from capsmith.yamldoc.compose import Path
 
 Refusal = tuple[Path, str]
@@ -61,11 +60,20 @@ _SCALED = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-"
 _OF_CONTROL_PLANES = "cluster.x-k8s.io/control-plane"
 _CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 _CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
-_NUMBER = re.compile("[+-]?[0-9]{1,9}")
+_NUMBER = re.compile("[+-]?0*([0-9]{1,19})")
+_LARGEST_SIZE, _LARGEST_NUMBER = 2**31 - 1, 2**63 - 1
+_ROLLING: tuple[tuple[str, ...], ...] = (
+    ("spec", "rollout", "strategy", "rollingUpdate"),
+    ("spec", "rolloutStrategy", "rollingUpdate"),
+)
+"""Places of a control plane's ``maxSurge`` in v1beta2 and v1beta1."""
+_MOST_TO_SURGE = 3
+"""Number of replicas from which a control plane can be updated without another Machine."""
 _LABELS = ((_CORE, "Cluster"), (_CORE, "MachineDeployment"))
 """Kinds whose names are values of labels."""
 _OF_CLUSTERS = (*_OF_MACHINES, "Machine", "MachineHealthCheck")
 """Kinds to which core adds a label with the name of their Cluster."""
+_LABEL_NAME, _LONGEST_NAME = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?"), 63
 _EXTENSION = ("runtime.cluster.x-k8s.io", "ExtensionConfig")
 _SELECTING: Mapping[tuple[str, str], str] = {
     (_CORE, "MachineHealthCheck"): "selector",
@@ -88,7 +96,10 @@ def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             yield ("spec", _SELECTING[kind]), "selects nothing"
     if manifest.api_group in _GROUPS:
-        yield from _of_values(manifest.mapping("spec"), ("spec",))
+        for path, why in _of_values(manifest.mapping("spec"), ("spec",)):
+            # The webhook of control planes reads other texts as 0.
+            if kind[1] != "KubeadmControlPlane" or path[-1] != "maxSurge":
+                yield path, why
     if manifest.api_group == _CORE and manifest.kind in _OF_CLUSTERS:
         name = text_of(manifest.document, "spec", "clusterName")
         if not has_variable(name) and not is_label_value(name):
@@ -158,8 +169,8 @@ def _of_names(manifest: Manifest) -> Iterator[Refusal]:
         return
     if kind in _LABELS and not is_label_value(name):
         yield ("metadata", "name"), f"is {name!r}, which is not a valid value of a label"
-    if kind == _EXTENSION and "." in name:
-        yield ("metadata", "name"), f"is {name!r}, which has a dot"
+    if kind == _EXTENSION and (len(name) > _LONGEST_NAME or not _LABEL_NAME.fullmatch(name)):
+        yield ("metadata", "name"), f"is {name!r}, which is not a valid label of a DNS name"
 
 
 def _of_extension(manifest: Manifest) -> Iterator[Refusal]:
@@ -183,8 +194,10 @@ def _of_annotations(manifest: Manifest) -> Iterator[Refusal]:
         value, path = annotations[key], ("metadata", "annotations", key)
         if not isinstance(value, str) or has_variable(value):
             continue
-        if not _NUMBER.fullmatch(value):
-            yield path, f"is {value!r}, which is no number"
+        match = _NUMBER.fullmatch(value)
+        largest = _LARGEST_NUMBER if key == _CONCURRENCY else _LARGEST_SIZE
+        if match is None or int(match[1]) > largest:
+            yield path, f"is {value!r}, which is no number up to {largest}"
         elif key == _CONCURRENCY and int(value) < 1:
             yield path, f"is {value}; it has to be at least 1"
 
@@ -205,7 +218,11 @@ def _of_cluster(manifest: Manifest) -> Iterator[Refusal]:
     for network in ("pods", "services"):
         path = ("spec", "clusterNetwork", network, "cidrBlocks")
         for number, block in enumerate(manifest.listing(*path)):
-            if isinstance(block, str) and not has_variable(block) and not _is_cidr(block):
+            if (
+                isinstance(block, str)
+                and not has_variable(block)
+                and not is_of_format("cidr", block)
+            ):
                 yield (*path, number), f"is {block!r}, which is no CIDR block"
     for workers in ("machineDeployments", "machinePools"):
         names: set[str] = set()
@@ -233,20 +250,23 @@ def _may_vary(key: Any) -> bool:
     return isinstance(key, str) and has_variable(key)
 
 
-def _is_cidr(text: str) -> bool:
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return "/" in text
-
-
 def _of_control_plane(manifest: Manifest) -> Iterator[Refusal]:
     replicas = manifest.mapping("spec").get("replicas")
     etcd = manifest.mapping("spec", "kubeadmConfigSpec", "clusterConfiguration", "etcd")
     if isinstance(replicas, int) and replicas % 2 == 0 and not etcd.get("external"):
         # Zero is refused with an external etcd, too, but it says nothing about a provider.
         yield ("spec", "replicas"), f"is {replicas}; with its own etcd, the number has to be odd"
+
+    for path in _ROLLING:
+        surge = manifest.mapping(*path).get("maxSurge")
+        if isinstance(surge, str) and not has_variable(surge):
+            surge = int(surge) if _NUMBER.fullmatch(surge) else 0
+        if not isinstance(surge, int):
+            continue
+        if surge not in (0, 1):
+            yield (*path, "maxSurge"), f"is {surge}; it has to be 0 or 1"
+        elif surge == 0 and isinstance(replicas, int | None) and (replicas or 1) < _MOST_TO_SURGE:
+            yield (*path, "maxSurge"), f"is 0, which requires {_MOST_TO_SURGE} replicas"
 
 
 def _of_taints(manifest: Manifest) -> Iterator[Refusal]:
