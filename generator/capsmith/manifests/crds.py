@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from capsmith.manifests.null_keywords import drop_nulls_of_crd
@@ -160,6 +161,7 @@ def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -
     return f"Global{role}" if scope == "Cluster" else role
 
 
+_KEPT_CRDS = 4096
 _STEPS = {"[]": "items", "{}": "additionalProperties"}
 _MARKS = re.compile(r"\[\]|\{\}")
 
@@ -271,7 +273,7 @@ def read_crds(manifests: tuple[Manifest, ...]) -> tuple[Crd, ...]:
     copies of a CRD one after another, each as a merge patch, so the last value of each label counts
     for all of them.
     """
-    found = [drop_nulls_of_crd(m) for m in manifests if m.kind == "CustomResourceDefinition"]
+    found = [_drop_nulls(m) for m in manifests if m.kind == "CustomResourceDefinition"]
     kinds = {
         (text_of(m.document, "spec", "group"), text_of(m.document, "spec", "names", "kind"))
         for m in found
@@ -284,11 +286,20 @@ def read_crds(manifests: tuple[Manifest, ...]) -> tuple[Crd, ...]:
         Crd(
             manifest=m,
             role=_guess(m, kinds),
-            versions=tuple(_versions(m.document)),
+            versions=_read_versions(m),
             merged=merged[m.name] if copies[m.name] > 1 else None,
         )
         for m in found
     )
+
+
+# The CRDs of several providers are read together, and those of each by themselves.
+_drop_nulls = lru_cache(_KEPT_CRDS)(drop_nulls_of_crd)
+
+
+@lru_cache(_KEPT_CRDS)
+def _read_versions(crd: Manifest) -> tuple[CrdVersion, ...]:
+    return tuple(_versions(crd.document))
 
 
 def _guess(manifest: Manifest, kinds: set[tuple[str, str]]) -> str:
@@ -296,7 +307,7 @@ def _guess(manifest: Manifest, kinds: set[tuple[str, str]]) -> str:
     role = guess_role(group, text_of(manifest.document, "spec", "names", "kind"), scope, kinds)
     if role or group.partition(".")[0] != _INFRASTRUCTURE:
         return role
-    schemas = [version.schema for version in _versions(manifest.document)]
+    schemas = [version.schema for version in _read_versions(manifest)]
     return next((role for role, path in _BY_FIELD if any(find_field(s, path) for s in schemas)), "")
 
 

@@ -23,6 +23,9 @@ def drop_null_keywords(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def drop_nulls_of_crd(crd: Manifest) -> Manifest:
     """Return a CRD without null keywords in its schemas; the manifest itself if it has none."""
+    # Hardly any CRD has a null, and to format a document takes a tenth of the time of visiting it.
+    if "None" not in repr(crd.document):
+        return crd
     document = _replace(crd.document, ("spec", "versions"), _drop_in_versions)
     document = _replace(document, ("spec", "validation", "openAPIV3Schema"), _drop_in_schema)
     return crd if document is crd.document else replace(crd, document=document)
