@@ -32,6 +32,8 @@ MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of a file that is read.  All files that capsmith writes are far smaller."""
 _AT_ONCE = 8
 """Number of files that are written concurrently."""
+_KEPT_ATTRIBUTES = ("user.", "system.", "security.selinux")
+"""Prefixes of extended attributes; others belong to the content, such as signatures."""
 
 
 def resolve_without_symlinks(folder: Path, path: str) -> Path:
@@ -116,8 +118,12 @@ def read_permissions(file: Path) -> int:
     return stat.S_IMODE(file.stat().st_mode) & 0o777
 
 
-def keep_owner(former: Path, file: Path) -> None:
-    """Give ``file`` the owner and the group of ``former``, as far as this user may."""
+def keep_attributes(former: Path, file: Path) -> None:
+    """Give ``file`` the owner, the group and the access control list of ``former``.
+
+    Other extended attributes are kept too.  Does this as far as the user may; the permissions of
+    ``file`` stay.
+    """
     if sys.platform == "win32":
         return
     there, here = former.stat(), file.stat()
@@ -126,6 +132,26 @@ def keep_owner(former: Path, file: Path) -> None:
         if (owner, group) not in ((-1, here.st_gid), (here.st_uid, -1)):
             with contextlib.suppress(PermissionError):
                 os.chown(file, owner, group)
+    if sys.platform == "linux":
+        _keep_extended_attributes(former, file)
+
+
+def _keep_extended_attributes(former: Path, file: Path) -> None:
+    try:
+        # A new file may have inherited a list from its folder, which the former one does not have.
+        names = {*os.listxattr(former), *os.listxattr(file)}
+    except OSError:  # the file system has none
+        return
+    kept = {name for name in names if name.startswith(_KEPT_ATTRIBUTES)}
+    permissions = read_permissions(file)
+    for name in kept:
+        with contextlib.suppress(OSError):
+            if name in os.listxattr(former):
+                os.setxattr(file, name, os.getxattr(former, name))
+            else:
+                os.removexattr(file, name)
+    if kept:  # an access control list changes them
+        file.chmod(permissions)
 
 
 def write_synced(target: Path, content: bytes, permissions: int) -> None:
@@ -202,7 +228,7 @@ def replace_file(target: Path, content: bytes) -> None:
     try:
         write_synced(temporary, content, read_permissions(target) if exists else 0o644)
         if exists:
-            keep_owner(target, temporary)
+            keep_attributes(target, temporary)
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)

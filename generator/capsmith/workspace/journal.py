@@ -35,7 +35,7 @@ from capsmith.safetext import RelativePath
 from capsmith.workspace.files import (
     MAX_BYTES,
     digest_file,
-    keep_owner,
+    keep_attributes,
     make_refusal,
     read_permissions,
     remove_empty_parents,
@@ -150,7 +150,7 @@ class Journal:
             raise make_refusal(_STAGE, "this cannot be removed")
         try:
             write_all(self._staged(path, file) for path, file in change.writes.items())
-            self._keep_owners(change.writes, self._new)
+            self._keep_attributes(change.writes, self._new)
             paths = sorted({*change.writes, *change.removals})
             # Read from disk, not from memory: content that was not written as intended must not be
             # moved.
@@ -161,7 +161,7 @@ class Journal:
                     raise _saved(path)
             # Copies, not moves, because the files must stay in place until the list is written.
             write_all(self._kept(path) for path in _written(before))
-            self._keep_owners(_written(before), self._old)
+            self._keep_attributes(_written(before), self._old)
             for path in _written(before):
                 if digest_file(self._old(path)) != before[path]:  # saved while it was copied
                     raise _saved(path)
@@ -369,12 +369,12 @@ class Journal:
         there = resolve_inside(self._folder, path)
         return self._old(path), there.read_bytes(), read_permissions(there)
 
-    def _keep_owners(self, paths: Iterable[str], copy: Callable[[str], Path]) -> None:
-        """Give the staged copies of existing files their owner and group."""
+    def _keep_attributes(self, paths: Iterable[str], copy: Callable[[str], Path]) -> None:
+        """Give the staged copies of existing files their owner, group and extended attributes."""
         for path in paths:
             there = resolve_inside(self._folder, path)
             if there.is_file():
-                keep_owner(there, copy(path))
+                keep_attributes(there, copy(path))
 
     def _new(self, path: str) -> Path:
         return resolve_without_symlinks(self._folder, f"{_STAGE}/new/{RelativePath(path)}")

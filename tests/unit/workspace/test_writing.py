@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import struct
+import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from capsmith.workspace.files import replace_file, write_all
 from capsmith.workspace.repository import Change, Repository
-from tests.unit.workspace.changing import before_each_move, change, contents
+from tests.unit.workspace.changing import Died, before_each_move, change, contents, dying
 
+_NO_ID = 0xFFFFFFFF
 MANY = tuple(f"{folder}/{name}" for folder in ("a", "b/c") for name in range(20))
 
 
@@ -142,6 +146,37 @@ def test_files_keep_owner_and_group_where_that_is_permitted(
     Repository(tmp_path).apply(change("new", "a", "b"))
     assert contents(tmp_path) == {"a": "new", "b": "new"}
     assert given == [("a", -1, 4712), ("a", 4711, -1)] * 2  # the new file, and the one to undo
+
+
+_ACL = struct.pack(
+    "<I" + 5 * "HHI", 2, 1, 6, _NO_ID, 2, 6, 4711, 4, 4, _NO_ID, 16, 6, _NO_ID, 32, 4, _NO_ID
+)
+"""Access control list by which user 4711 may write too, as the system stores it."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has them in this form")
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_files_keep_their_access_control_lists_and_extended_attributes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_undone: bool
+) -> None:
+    attributes = {"user.note": b"mine", "system.posix_acl_access": _ACL}
+    (tmp_path / "a").write_text("old")
+    try:
+        for name, value in attributes.items():
+            os.setxattr(tmp_path / "a", name, value)
+    except OSError as error:
+        pytest.skip(f"the file system has none: {error}")
+    files = change("new", "a", "b")
+    with monkeypatch.context() as patch:
+        if is_undone:
+            before_each_move(patch, lambda source: dying() if source.endswith("/b") else None)
+        with suppress(Died):
+            Repository(tmp_path).apply(files)
+    Repository(tmp_path).undo_pending()
+    assert contents(tmp_path) == ({"a": "old"} if is_undone else {"a": "new", "b": "new"})
+    found = {name: os.getxattr(tmp_path / "a", name) for name in os.listxattr(tmp_path / "a")}
+    assert found == attributes
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o664
 
 
 @pytest.mark.parametrize(
