@@ -133,7 +133,7 @@ def test_a_list_without_changes_decodes_nothing_and_copies_nothing(
     cache = fill(30)
     listed = EncodedObjects()
     for number in range(30):
-        cache.add_listed(listed, machine(number, version=1 + (number == 7)))
+        cache.add_listed(listed, machine(number, version=1 + (number == 7)), 2)
     cached = cache._objects._entries
     shared = [key for key, entry in listed._entries.items() if entry is cached[key]]
     assert len(shared) == 29

@@ -23,7 +23,8 @@ EXPIRED = failure(410, "Expired", "too old resource version")
 
 
 def is_list(request: Request) -> bool:
-    return request.method == "GET" and not request.watch
+    """Return whether all objects are requested, and not only the server's version."""
+    return request.method == "GET" and not request.watch and request.query.get("limit") != "1"
 
 
 def is_watch(request: Request) -> bool:

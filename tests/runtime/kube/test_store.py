@@ -152,6 +152,16 @@ def test_a_restored_server_is_believed() -> None:
     assert [change.new is None for change in changes] == [False, True]
 
 
+def test_a_restored_server_gives_another_state_the_same_version() -> None:
+    cache, found = Cache(), EncodedObjects()
+    cache.observe(widget("a", 5))
+    cache.observe(widget("b", 10))
+    other = {**widget("a", 5), "spec": {"version": "another"}}
+    cache.add_listed(found, other, 6)
+    assert [change.new for change in cache.replace(found, 6)] == [other, None]
+    assert list(cache.items()) == [other]
+
+
 def test_watches_of_namespaces_advance_separately() -> None:
     """What one watch has delivered says nothing about the objects of another."""
     cache = Cache(namespaces=("ns", "other"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -102,6 +103,23 @@ class Api:
         self.crash()
         await asyncio.to_thread(self.wait_ready)
 
+    def back_up(self) -> Path:
+        """Return a copy of etcd's data, for which both servers are killed and started again."""
+        copy = self.folder / "backup"
+        self._kill()
+        shutil.copytree(self._data, copy)
+        self._start_again()
+        self.wait_ready()
+        return copy
+
+    async def restore(self, backup: Path) -> None:
+        """Replace etcd's data by a copy, as from a backup, while the event loop continues."""
+        self._kill()
+        shutil.rmtree(self._data)
+        shutil.copytree(backup, self._data)
+        self._start_again()
+        await asyncio.to_thread(self.wait_ready)
+
     def new_proxy(self) -> FaultProxy:
         return FaultProxy(urlsplit(self.server.url).port or 0, self.pki)
 
@@ -156,6 +174,18 @@ class Api:
         answer = self._etcd.call("kv/range", {"key": "AA=="})
         revision = answer["header"]["revision"]
         self._etcd.call("kv/compaction", {"revision": revision, "physical": True})
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "etcd-data"
+
+    def _kill(self) -> None:
+        self.server.process.kill()
+        self._etcd.process.kill()
+
+    def _start_again(self) -> None:
+        self._etcd.process.start()
+        self.server.process.start()
 
     def _allow_account(self) -> None:
         rbac, role = "rbac.authorization.k8s.io", {"name": ACCOUNT}

@@ -86,6 +86,8 @@ class Reflector:
             wait = 0.0
             began, before = monotonic(), self._seen
             try:
+                if listed and await self._is_restored():
+                    listed = False
                 if not listed:
                     self._outdated.clear()
                     await self._list()
@@ -116,6 +118,20 @@ class Reflector:
     @property
     def _seen(self) -> int:
         return self._cache.seen_in(self._watch_name)
+
+    async def _is_restored(self) -> bool:
+        """Return whether the API server's etcd has been restored from a backup.
+
+        Its versions start again at an older one then, and a watch that continues at a later version
+        delivers nothing until they have reached it.
+        """
+        page = await self._client.list_page(self._resource, self._selection, limit=1)
+        is_restored = int(page.resource_version) < self._seen
+        if is_restored:
+            self._log.warning(
+                "the API server has older versions than before: all objects are listed again"
+            )
+        return is_restored
 
     def _log_interruption(self, error: ApiError, listed: bool, wait: float) -> None:
         # Connections break whenever an API server is restarted: a broken watch alone needs no
@@ -168,7 +184,7 @@ class Reflector:
             change = None if self.has_listed else self._cache.observe(obj)
             if change is not None:
                 self._notify(change)
-            self._cache.add_listed(listed, obj)
+            self._cache.add_listed(listed, obj, int(page.resource_version))
             if number % _BATCH == 0:
                 await asyncio.sleep(0)
 

@@ -171,13 +171,14 @@ class Cache:
         self._own.setdefault(key, set()).add(version)
         return self._remove(key) if is_gone(obj) else self._put(key, obj)
 
-    def add_listed(self, listed: EncodedObjects, obj: JSON) -> None:
-        """Add an object from a list to ``listed``.
+    def add_listed(self, listed: EncodedObjects, obj: JSON, version: int) -> None:
+        """Add an object from a list that was read at ``version`` to ``listed``.
 
         If it is cached at the same resource version, the cached copy is shared.
         """
         key = key_of(obj)
-        if self._objects.version(key) == version_of(obj):
+        is_cached = self._objects.version(key) == version_of(obj)
+        if is_cached and not self._is_restored(version, self._watch_of(key)):
             listed.share(key, self._objects)
         else:
             listed.put(key, obj)
@@ -189,9 +190,10 @@ class Cache:
         Objects that this process wrote after the list was read are kept: the list does not contain
         them, but the watch that starts at `version` will deliver them.
         """
-        # A server that was restored from a backup has older versions, in which case nothing is
-        # kept.
-        kept_above = version if version >= self._seen[namespace] else float("inf")
+        # A server that was restored from a backup gives versions to other states a second time, in
+        # which case nothing is kept.
+        is_restored = self._is_restored(version, namespace)
+        kept_above = float("inf") if is_restored else version
         self._seen[namespace] = version
         # The events of these writes will not arrive, and they may have hidden another writer's
         # change.
@@ -200,7 +202,8 @@ class Cache:
         for key, found in listed.versions():
             known = self._objects.version(key)
             ended = known is None and self._has_ended(key, found)
-            is_outdated = known is None or (known <= kept_above and known != found)
+            is_unchanged = known == found and not is_restored
+            is_outdated = known is None or (known <= kept_above and not is_unchanged)
             if is_outdated and not ended:
                 changes += _split(self._put(key, listed[key]))
             elif known is not None and key in answered:
@@ -221,6 +224,10 @@ class Cache:
         if annotations := metadata.get("annotations"):
             annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)
         return self._projection(obj) if self._projection else obj
+
+    def _is_restored(self, version: int, namespace: str) -> bool:
+        """Return whether a list at ``version`` comes from a server that had later versions."""
+        return version < self._seen[namespace]
 
     def _watch_of(self, key: NamespacedName) -> str:
         return key.namespace if key.namespace in self._seen else ""
