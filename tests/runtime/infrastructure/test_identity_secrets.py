@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -87,6 +88,22 @@ def _run(scenario: Callable[[Secrets], Awaitable[None]], kept_bytes: int = KEPT_
 
 async def _delivered() -> None:
     await asyncio.sleep(0.01)
+
+
+def test_a_secret_of_a_restored_server_is_read_again() -> None:
+    """Its version is lower than that of the values that were read before."""
+
+    async def scenario(secrets: Secrets) -> None:
+        for token in ("second", "third"):
+            secrets.change(token)
+            await _delivered()
+            assert await secrets.read() == {"token": token}
+        secrets.api._versions = itertools.count(2)
+        secrets.change("fourth")
+        await secrets.of_identities.informers[True].refresh()
+        assert await secrets.read() == {"token": "fourth"}
+
+    _run(scenario)
 
 
 def test_secrets_are_watched_without_their_data() -> None:

@@ -149,7 +149,7 @@ def test_a_restored_server_is_believed() -> None:
     cache.update_from_write(widget("b", 12))
     changes = cache.replace(listed([widget("a", 5)]), 6)
     assert [version_of(obj) for obj in cache.items()] == [5]
-    assert [change.new is None for change in changes] == [False, True]
+    assert [change.new and version_of(change.new) for change in changes] == [None, 5, None]
 
 
 def test_a_restored_server_gives_another_state_the_same_version() -> None:
@@ -158,7 +158,7 @@ def test_a_restored_server_gives_another_state_the_same_version() -> None:
     cache.observe(widget("b", 10))
     other = {**widget("a", 5), "spec": {"version": "another"}}
     cache.add_listed(found, other, 6)
-    assert [change.new for change in cache.replace(found, 6)] == [other, None]
+    assert [change.new for change in cache.replace(found, 6)] == [None, other, None]
     assert list(cache.items()) == [other]
 
 

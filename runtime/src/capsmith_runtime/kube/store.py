@@ -205,7 +205,7 @@ class Cache:
             is_unchanged = known == found and not is_restored
             is_outdated = known is None or (known <= kept_above and not is_unchanged)
             if is_outdated and not ended:
-                changes += _split(self._put(key, listed[key]))
+                changes += _split(self._put(key, listed[key]), is_restored)
             elif known is not None and key in answered:
                 changes.append(self._repeat(key))
         for key, known in self._objects.find_others(listed):
@@ -303,13 +303,16 @@ class Cache:
         return found
 
 
-def _split(change: Delta) -> tuple[Delta, ...]:
+def _split(change: Delta, is_restored: bool) -> tuple[Delta, ...]:
     """Return a deletion and an addition if the change replaced an object by one of the same name.
 
-    A list shows only the newer object.
+    A list shows only the newer object.  What was derived from an object before its server was
+    restored may have a later version than the object now, and must not count as newer.
     """
     old, new = change
-    if old is None or new is None or old["metadata"]["uid"] == new["metadata"]["uid"]:
+    if old is None or new is None:
+        return (change,)
+    if old["metadata"]["uid"] == new["metadata"]["uid"] and not is_restored:
         return (change,)
     return Delta(old, None), Delta(None, new)
 
