@@ -17,6 +17,7 @@ from capsmith_runtime.kube.executor import (
     running_controller,
     running_key,
 )
+from capsmith_runtime.kube.hidden_values import hide_values
 from capsmith_runtime.kube.log import describe_error, get_logger, read_message
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
@@ -126,6 +127,7 @@ class Controller(Generic[K]):
             token = lend_worker.set(loan.make)
             running_controller.set(self.name)
             running_key.set(str(key))
+            hide_values()
             with active.track_inprogress(), reconcile_span(self.name, key):
                 try:
                     release = await self._process(key)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.hidden_values import redact
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.token_buckets import TokenBuckets
 
@@ -57,7 +58,7 @@ class EventRecorder:
         Repetitions are dropped without an error, as are events beyond the rate limit or the queue
         size.
         """
-        note = note.encode(errors="replace")[:_NOTE_BYTES].decode(errors="ignore")
+        note = redact(note).encode(errors="replace")[:_NOTE_BYTES].decode(errors="ignore")
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
         if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:
             self._metrics.events_dropped.labels("repeated").inc()

@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterable, MutableMapping
 from typing import Any, Final
 
+from capsmith_runtime.kube.hidden_values import redact
+
 OWN: Final = "capsmith_runtime"
 """Parent of the runtime's loggers; log lines omit this prefix."""
 _STANDARD = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})
@@ -55,12 +57,12 @@ def get_logger(name: str, **values: object) -> Logger:
 
 
 def read_message(error: BaseException) -> str:
-    """Return an error's message, or a replacement if it has none.
+    """Return an error's message without credentials, or a replacement if it has none.
 
     The exceptions of authors and their libraries have any ``__str__``, which may fail.
     """
     try:
-        return str(error)
+        return redact(str(error))
     except Exception as failure:
         return f"no message, because __str__ raised {type(failure).__name__}"
 
@@ -149,7 +151,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             trace = self.formatException(record.exc_info)
             entry["traceback"] = _shorten(trace, _TRACE_CHARACTERS)
-        return json.dumps(entry, default=str)
+        return redact(json.dumps(entry, default=str))
 
 
 def _name(record: logging.LogRecord) -> str:
@@ -166,7 +168,12 @@ def _timestamp(record: logging.LogRecord) -> str:
 
 
 def _shorten(text: str, limit: int = _VALUE_CHARACTERS) -> str:
-    """Return the text, or its beginning and end if it has more characters than ``limit``."""
+    """Return the text without credentials.
+
+    Returns its beginning and end if it has more characters than ``limit``.
+    """
+    # First: the end of what is left out could be in the middle of a value.
+    text = redact(text)
     if len(text) <= limit:
         return text
     half = limit // 2

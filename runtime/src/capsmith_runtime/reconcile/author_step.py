@@ -51,9 +51,14 @@ from capsmith_runtime.reconcile.results import (
     Waiting,
     describe_unexpected_result,
 )
-from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields, SessionScope
+from capsmith_runtime.reconcile.scopes import (
+    DeleteScopeFields,
+    ScopeFields,
+    SessionScope,
+    read_credentials,
+)
 from capsmith_runtime.reconcile.session_pools import Session, SessionPool, SessionPools
-from capsmith_runtime.reconcile.sessions import Credentials, qualified_identity
+from capsmith_runtime.reconcile.sessions import Credentials, hide_credentials, qualified_identity
 from capsmith_runtime.reconcile.status_reporter import StatusReporter, create_object_logger
 from capsmith_runtime.reconcile.tenant_limits import Caller, CallPermit
 
@@ -104,11 +109,12 @@ class AuthorCalls:
         Raises the method's exception, SessionError, HookTimeoutError or HooksExhaustedError, and
         DeferredError if the method may not be called yet.
         """
-        credentials = _credentials_of(scope)
+        credentials = read_credentials(scope)
+        hide_credentials(credentials)
         # A decorated method may be any callable.
         method = getattr(hook, "__name__", repr(hook))
         self._check_hold(key, method)
-        identity = _identity_of(credentials)
+        identity = qualified_identity(credentials) if isinstance(credentials, Credentials) else ""
         await self._prepare_session(scope, credentials, deletion=deletion)
         tenant = self._limits.of(identity or owner)
         caller = Caller((self, key), deletion)
@@ -174,14 +180,6 @@ class AuthorCalls:
                     caller.key, wake, priority, deletion=caller.is_deleted
                 ),
             )
-
-
-def _credentials_of(scope: object) -> Credentials | Waiting:
-    return scope._session_credentials() if isinstance(scope, SessionScope) else Credentials()
-
-
-def _identity_of(credentials: Credentials | Waiting) -> str:
-    return qualified_identity(credentials) if isinstance(credentials, Credentials) else ""
 
 
 class _TenantCall:

@@ -12,6 +12,7 @@ from capsmith_runtime.contract.records import Record
 from capsmith_runtime.contract.status_writer import ConditionWriter
 from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.kube.client import JSON, KubeClient
+from capsmith_runtime.kube.hidden_values import redact
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.kinds import Kind
@@ -188,7 +189,7 @@ class Patcher:
 def ready(
     status: bool | None, reason: str, message: str, severity: Severity = "Warning"
 ) -> Condition:
-    """Return a Ready condition, Unknown if ``status`` is None.
+    """Return a Ready condition, Unknown if ``status`` is None; its message has no credentials.
 
     ``severity`` is only written in contract v1beta1 (ST-06).
     """
@@ -196,7 +197,7 @@ def ready(
         type=constants.READY_CONDITION,
         status=status,
         reason=reason,
-        message=message,
+        message=redact(message),
         severity=severity,
     )
 

@@ -128,6 +128,11 @@ class OptionalCredentialsScope(SessionScope):
         return self._credentials
 
 
+def read_credentials(scope: object) -> Credentials | Waiting:
+    """Return the credentials for the session of a scope; they are empty if it has no session."""
+    return scope._session_credentials() if isinstance(scope, SessionScope) else Credentials()
+
+
 class ScopeFields(TypedDict):
     """Keyword arguments of :class:`Scope`."""
 

@@ -28,6 +28,7 @@ from capsmith_runtime.reconcile.sessions import (
     Credentials,
     ReportedChange,
     SessionFactory,
+    hide_credentials,
     qualified_identity,
 )
 from capsmith_runtime.reconcile.tenant_limits import TenantLimits
@@ -182,8 +183,8 @@ class SessionPool:
             # Another call noticed first, or the credentials have changed since.
             return deferred
         identity = qualified_identity(session.credentials)
-        problem = read_message(error)
-        _log.info("session has expired", factory=self._name, identity=identity, error=problem)
+        details = {"factory": self._name, "identity": identity, "error": read_message(error)}
+        _log.info("session has expired", **details)
         self._retire(session)
         if monotonic() - session.opened_at >= SHORT_LIFE_SECONDS:
             return deferred
@@ -213,8 +214,7 @@ class SessionPool:
             await asyncio.wait(self._closings)
 
     def _current(self, credentials: Credentials) -> Session:
-        session = self._sessions.get(qualified_identity(credentials))
-        failures = 0
+        session, failures = self._sessions.get(qualified_identity(credentials)), 0
         if session is not None:
             is_same = session.credentials == credentials
             if is_same and not _has_failed(session):
@@ -236,6 +236,7 @@ class SessionPool:
 
     async def _open(self, session: Session) -> Any:
         identity = qualified_identity(session.credentials)
+        hide_credentials(session.credentials)
         try:
             opened = await self._executor.call_in_turn(
                 self.factory.open, session.credentials, tenant=identity
@@ -362,6 +363,7 @@ class SessionPool:
         # A session can be retired while it is being opened; what it acquires then must still be
         # released.
         await asyncio.wait({session.opening})
+        hide_credentials(session.credentials)
         if _has_failed(session):
             return
         if session.watch is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from capsmith_runtime.api.serialization import decode
+from capsmith_runtime.kube.hidden_values import hide_values
 
 T = TypeVar("T")
 
@@ -77,6 +78,18 @@ class Credentials(Mapping[str, str]):
 def qualified_identity(credentials: Credentials) -> str:
     """Return the kind and name of the identity with these credentials, or "" if there is none."""
     return f"{credentials.identity_kind} {credentials.identity}".strip()
+
+
+def hide_credentials(credentials: object) -> None:
+    """Hide the values of credentials, and of those from which they are derived, in messages.
+
+    Anything else hides nothing.  This is about the current context, until the next call.
+    """
+    found: list[Credentials] = []
+    while isinstance(credentials, Credentials):
+        found.append(credentials)
+        credentials = credentials.source
+    hide_values(*found)
 
 
 S = TypeVar("S")

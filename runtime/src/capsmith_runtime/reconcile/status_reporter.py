@@ -14,6 +14,7 @@ from capsmith_runtime.errors import ApiError, ContractError, ReconcileError, Ter
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.hidden_values import redact
 from capsmith_runtime.kube.log import Logger, describe_error, get_logger
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import Kind
@@ -69,8 +70,11 @@ def describe_failure(error: Exception) -> tuple[str, str]:
 
 
 def limit_message(message: str) -> str:
-    """Return a message that fits into a condition: shortened, without unsupported characters."""
-    return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
+    """Return a message that fits into a condition.
+
+    It is shortened, and has neither unsupported characters nor credentials.
+    """
+    return redact(message).encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
 
 
 def has_no_failure_fields(obj: JSON) -> bool:
