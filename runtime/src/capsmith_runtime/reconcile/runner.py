@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.contract import conditions, constants, metadata
-from capsmith_runtime.errors import InvalidRequestError, TerminalError
+from capsmith_runtime.errors import ForbiddenError, InvalidRequestError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -61,7 +61,7 @@ class ReconcileRunner(Generic[P]):
 
         ``reconcile`` reports the exceptions that it raises. This method passes them on to the work
         queue, unless retrying cannot help because the object is gone or the failure is terminal.
-        It reports only writes that the CRD rejects.
+        It reports only writes that the API server rejects.
         """
         obj = self._informer.get(key)
         if obj is None:
@@ -84,13 +84,14 @@ class ReconcileRunner(Generic[P]):
             log = create_object_logger(self._kind, key)
             log.warning("terminal failure", error=read_message(error))
             result = Result(failed=True)
-        except InvalidRequestError as error:
-            # The CRD rejects what the reconciler returned: report it in the conditions.  A request
-            # by the author's code is reported already.
+        except (InvalidRequestError, ForbiddenError) as error:
+            # The CRD rejects what the reconciler returned, or a quota or policy forbids an object
+            # in the user's namespace: report it in the conditions.  A request by the author's code
+            # is reported already.
             if error.is_of_runtime:
-                await self._reporter.report_retried_error(
-                    patcher, constants.REASON_INVALID_RESULT, error.message
-                )
+                is_invalid = isinstance(error, InvalidRequestError)
+                reason = constants.REASON_INVALID_RESULT if is_invalid else error.reason
+                await self._reporter.report_retried_error(patcher, reason, error.message)
             raise
         log_changes(self._kind, key, obj, patcher.obj)
         # Events end waits; the sync period ends them if an event was missed (MG-05).

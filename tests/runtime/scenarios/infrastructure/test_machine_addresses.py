@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
@@ -148,6 +149,25 @@ class TestMachineAddresses(InfrastructureConformance):
         entry = {"type": "Ready", "status": "False", "reason": "PoolExhausted", "message": "full"}
         env.api.change(CLAIM, KEYS[0], {"status": {"conditions": [entry]}})
         await env.eventually("it says so", lambda: "PoolExhausted: full" in _message(env, key))
+
+    @scenario
+    async def test_a_machine_reports_that_a_quota_forbids_its_claim(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Only the machine is in the namespace of the user, and not the manager's log."""
+
+        def refuse(verb: str, kind: str, body: JSON) -> None:
+            if (verb, kind) == ("create", CLAIM):
+                raise create_api_error(403, "Forbidden", "exceeded quota: claims")
+
+        env.api.fault = refuse
+        key = await _machine(env)
+        await env.eventually("it says so", lambda: "exceeded quota: claims" in _message(env, key))
+        ready = condition(env.core.infra_machine(key), "Ready")
+        assert ready == ("False", "KubernetesRequestForbidden")
+
+        env.api.fault = None
+        await env.eventually("it is claimed", lambda: env.api.written(CLAIM, KEYS[0])[1:])
 
     @scenario
     async def test_a_claim_of_another_owner_is_not_used(
