@@ -20,7 +20,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from capsmith.errors import Refused
@@ -30,6 +30,9 @@ from capsmith.tree import digest_stream
 
 MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of a file that is read.  All files that capsmith writes are far smaller."""
+_DESCRIPTORS = "/proc/self/fd"
+"""Folder that leads to open folders by their descriptors, on Linux."""
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _AT_ONCE = 8
 """Number of files that are written concurrently."""
 _KEPT_ATTRIBUTES = ("user.", "system.", "security.selinux")
@@ -42,8 +45,7 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
     Raises Refused if the file or a parent is a symlink, if a parent is not a folder, and for paths
     in ``.git``.  ``path`` must be relative and must not contain ``..``.
 
-    This is a check, not a lock: a process that can write to the folder could replace a parent with
-    a symlink between check and write.  Such a process could do the same harm without capsmith.
+    This is a check, not a lock: see :func:`hold_parents` for a path that is changed.
     """
     # On file systems that ignore case, .GIT is the same folder.
     if ".git" in path.lower().split("/"):
@@ -81,6 +83,46 @@ def resolve_inside(folder: Path, path: str) -> Path:
     leaves the folder, such as ``../x``, or that is too long.
     """
     return resolve_without_symlinks(folder, RelativePath(path))
+
+
+@contextlib.contextmanager
+def hold_parents(folder: Path, path: str) -> Iterator[Path]:
+    """Return a context manager with the location of ``path``, whose missing parents are created.
+
+    On Linux, the location stays in its folder if another program moves a parent or replaces it with
+    a symlink, such as a switch of branches.  Raises the errors of :func:`resolve_inside`.
+    """
+    target = resolve_inside(folder, path)
+    if not Path(_DESCRIPTORS).is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield target
+        return
+    *parents, name = RelativePath(path).split("/")
+    descriptor = os.open(folder, _FOLDER_FLAGS)
+    try:
+        for parent in parents:
+            descriptor = _enter(descriptor, parent, path)
+        held = f"{_DESCRIPTORS}/{descriptor}/{name}"
+        try:
+            yield Path(held)
+        except OSError as error:
+            if error.filename == held:
+                error.filename = str(target)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _enter(descriptor: int, name: str, path: str) -> int:
+    """Return the descriptor of a folder in an open folder, which is closed if that succeeds."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, dir_fd=descriptor)
+    try:
+        found = os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=descriptor)
+    except NotADirectoryError as error:
+        raise make_refusal(path, f"the parent {name} is a symlink, or not a folder") from error
+    os.close(descriptor)
+    return found
 
 
 def make_refusal(path: str, why: str) -> Refused:

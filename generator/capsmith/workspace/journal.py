@@ -35,6 +35,7 @@ from capsmith.safetext import RelativePath
 from capsmith.workspace.files import (
     MAX_BYTES,
     digest_file,
+    hold_parents,
     keep_attributes,
     make_refusal,
     read_permissions,
@@ -273,8 +274,9 @@ class Journal:
         ``source`` may no longer exist afterwards.  Returns False if the file's content differs from
         ``expected``.
         """
-        target = resolve_inside(self._folder, path)
-        if digest_file(target) == content:
+        with hold_parents(self._folder, path) as target:
+            if digest_file(target) != content:
+                return replace_unchanged(source, target, expected)
             # After an exchange by an earlier attempt, it would be the other content with its
             # permissions.
             if digest_file(source) == content:
@@ -282,8 +284,6 @@ class Journal:
                 if permissions != read_permissions(target):  # only its owner may change them
                     target.chmod(permissions)
             return True
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return replace_unchanged(source, target, expected)
 
     def _conclude(self) -> None:
         # The list is removed before the stage.  A kill in between leaves files that nothing refers
@@ -292,11 +292,12 @@ class Journal:
         self.clear()
 
     def _remove(self, path: str, expected: str) -> bool:
-        target = resolve_inside(self._folder, path)
         aside = resolve_without_symlinks(self._folder, f"{_STAGE}/gone/{RelativePath(path)}")
-        if os.path.lexists(target) and not remove_unchanged(target, aside, expected):
-            return False
-        remove_empty_parents(self._folder, target)
+        if os.path.lexists(resolve_inside(self._folder, path)):
+            with hold_parents(self._folder, path) as target:
+                if not remove_unchanged(target, aside, expected):
+                    return False
+        remove_empty_parents(self._folder, resolve_inside(self._folder, path))
         return True
 
     def _find_edited(self, pending: _Pending) -> str:
