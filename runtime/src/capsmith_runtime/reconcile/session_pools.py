@@ -183,8 +183,8 @@ class SessionPool:
             # Another call noticed first, or the credentials have changed since.
             return deferred
         identity = qualified_identity(session.credentials)
-        details = {"factory": self._name, "identity": identity, "error": read_message(error)}
-        _log.info("session has expired", **details)
+        log = _log.bind(factory=self._name, identity=identity)
+        log.info("session has expired", error=read_message(error))
         self._retire(session)
         if monotonic() - session.opened_at >= SHORT_LIFE_SECONDS:
             return deferred
