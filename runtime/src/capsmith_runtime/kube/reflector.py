@@ -80,14 +80,17 @@ class Reflector:
 
     async def run(self) -> None:
         """List and watch until cancelled; retry failures with back-off."""
-        listed = False
+        listed, was_interrupted = False, False
         while True:
             cause = "ended"
             wait = 0.0
             began, before = monotonic(), self._seen
             try:
-                if listed and await self._is_restored():
+                # Not after the server's time-out, so that a quiet kind costs no request: a server is
+                # stopped before its etcd is restored.
+                if listed and was_interrupted and await self._is_restored():
                     listed = False
+                was_interrupted = False
                 if not listed:
                     self._outdated.clear()
                     await self._list()
@@ -107,6 +110,7 @@ class Reflector:
             except ResourceExpiredError:
                 cause, listed, wait = "gone", False, self._backoff.next()
             except ApiError as error:
+                was_interrupted = True
                 cause, wait = error_label(error), self._backoff.next(error.retry_after)
                 self._log_interruption(error, listed, wait)
             self._metrics.informer_restarts.labels(self._resource.kind, cause).inc()
