@@ -84,6 +84,26 @@ def build_objects() -> dict[str, JSON]:
     return {each["kind"]: each for each in found}
 
 
+def build_patch(expression: str) -> JSON:
+    """Return a policy that patches each ConfigMap which is created with the name ``patched``."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    named = {"name": "named", "expression": "object.metadata.name == 'patched'"}
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+    spec = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [{**rule, "resources": ["configmaps"]}]},
+        "matchConditions": [named],
+        "mutations": [mutation],
+    }
+    return _object("MutatingAdmissionPolicy", spec)
+
+
+def build_binding() -> JSON:
+    """Return the binding of that policy."""
+    return _object("MutatingAdmissionPolicyBinding", {"policyName": "sample"})
+
+
 def _mistakes(kind: str, *mistakes: tuple[str, Any]) -> tuple[Mistake, ...]:
     return tuple(
         Mistake(
@@ -203,6 +223,9 @@ MISTAKES = (
             for expression in (
                 *("Object{spec: ", "Object{spec: Object.spec{a: objet.x}}", "Objec{}", "object"),
                 *("{'a': 1}", "null", "Object{a: variables.absent}", "Object{a: request.nam}"),
+                *("Object.spec{a: 1}", "[Object{}]", "JSONPatch{op: 'add'}"),
+                *("Object{a: 1 + 'a'}", "Object{a: Object.a{b: size(1)}}"),
+                "Object{a: object.l.map(x, Object.a{b: string(x) + 2})}",
             )
         ),
         *(
@@ -228,6 +251,15 @@ MISTAKES = (
     ),
 )
 """What the rule on objects of Kubernetes finds."""
+
+FAILING = (
+    "Object{metadata: Object.meta{name: 'a'}}",
+    "Object{metadata: Object.metadata{labels: Object.labels{a: 'b'}}}",
+    "Object{data: {'a': Object.a{b: 'c'}}}",
+    "has(object.data) ? Object{} : Object{data: Object.metadata{a: 'b'}}",
+    "Object{data: ['a'].map(x, Object.x{a: x})}",
+)
+"""Patches that the API server takes, and that fail for a ConfigMap without data."""
 
 ACCEPTED = (
     *_mistakes(
@@ -258,6 +290,17 @@ ACCEPTED = (
             _json_patch("[JSONPatch{op: 'remove', path: '/' + jsonpatch.escapeKey('a/b')}]"),
         ),
         ("spec.mutations", _json_patch("has(object.a) ? [JSONPatch{path: '/a'}] : []")),
+        ("spec.mutations", _json_patch("[JSONPatch{}] + object.l.map(x, JSONPatch{op: x})")),
+        ("spec.mutations", _json_patch("[JSONPatch{value: Object.a{b: Object.a.b{}}}]")),
+        *(
+            (_PATCH, expression)
+            for expression in (
+                "Object{spec: Object.spec{map: {'a': Object.spec.map{b: 1}}}}",
+                "Object{spec: has(object.a) ? Object.spec{a: 1} : Object.spec{b: '}'}}",
+                "Object{spec: Object . spec { ?a: optional.of(1) } } // {",
+                "has(object.a) ? Object{} : Object{spec: {'a': 1}}",
+            )
+        ),
     ),
 )
 """Changes of objects that the API server takes."""

@@ -60,7 +60,7 @@ def reduce_crds(crds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             if version["served"] and "spec" in root["properties"]:
                 reduced = _reduce(root["properties"]["spec"])
                 kinds.setdefault(f"{group}/{version['name']}", {})[kind] = reduced
-    return _share({name: dict(sorted(kinds[name].items())) for name in sorted(kinds)})
+    return share({name: dict(sorted(kinds[name].items())) for name in sorted(kinds)})
 
 
 def _reduce(schema: Any) -> Any:
@@ -75,7 +75,7 @@ def _reduce(schema: Any) -> Any:
     return found
 
 
-def _share(kinds: dict[str, Any]) -> dict[str, Any]:
+def share(kinds: dict[str, Any]) -> dict[str, Any]:
     """Return the file's content: parts that occur repeatedly are in a table, each once."""
     count: Counter[str] = Counter()
 

@@ -6,9 +6,13 @@ from types import ModuleType
 
 import pytest
 
+from capsmith import resources
 from capsmith.clusters.processes.kube import ApiError, KubeClient
+from capsmith.clusters.processes.wait import eventually
 from tests import admission_objects, built_in_objects
+from tests.core_kinds import render
 from tests.core_objects import JSON, Mistake
+from tests.kubernetes_kinds import FILE, URL, reduce_definitions
 
 
 def _find_refusal(api: KubeClient, document: JSON) -> str:
@@ -22,6 +26,13 @@ def _find_refusal(api: KubeClient, document: JSON) -> str:
     except ApiError as error:
         return error.message or str(error)
     return ""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def account(api: KubeClient) -> None:
+    """Create the ServiceAccount without which no Pod is taken."""
+    metadata = {"name": "default", "namespace": "default"}
+    api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
 
 
 @pytest.mark.parametrize(
@@ -51,3 +62,27 @@ def test_changes_are_taken(api: KubeClient, module: ModuleType) -> None:
     for change in module.ACCEPTED:
         document = change.applied(module.build_objects()[change.kind])
         assert (str(change), _find_refusal(api, document)) == (str(change), "")
+
+
+def test_the_types_are_those_of_the_api_server(api: KubeClient) -> None:
+    """``python -m tests.kubernetes_kinds`` writes them."""
+    written = (resources.schemas() / "core" / FILE).read_text(encoding="utf-8")
+    assert written == render(reduce_definitions(api.request("GET", URL)))
+
+
+@pytest.mark.parametrize("expression", admission_objects.FAILING)
+def test_a_patch_with_another_type_fails(api: KubeClient, expression: str) -> None:
+    """Proves: CC-81."""
+    policy = admission_objects.build_patch(expression)
+    binding = admission_objects.build_binding()
+    assert _find_refusal(api, policy) == ""
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "patched"}}
+    try:
+        for each in (policy, binding):
+            api.create(each)
+        message = eventually(lambda: _find_refusal(api, config), timeout=30)
+    finally:
+        for each in (binding, policy):
+            api.delete(each)
+    assert "unexpected type name" in message
+    eventually(lambda: not _find_refusal(api, config), timeout=30)

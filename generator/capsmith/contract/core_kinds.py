@@ -1,4 +1,8 @@
-"""Schemas of the specs of core's and kubeadm's kinds, from ``schemas/core/kinds.json``."""
+"""Schemas of kinds, from ``schemas/core``.
+
+``kinds.json`` has the specs of core's and kubeadm's kinds, ``kubernetes.json`` the types of the
+fields of Kubernetes' own kinds.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,30 @@ from capsmith.contract.reading import make_error
 
 CoreKinds = Mapping[str, Mapping[str, Any]]
 """OpenAPI schemas of specs, by API version, such as ``cluster.x-k8s.io/v1beta2``, and kind."""
+KubernetesKinds = Mapping[str, Mapping[str, Any]]
+"""Types of the fields of objects, by API version, such as ``apps/v1``, and kind."""
 
 _SHARED = "$shared"
 
 
 def load_core_kinds(reader: Traversable) -> CoreKinds:
-    """Load the schemas from the schemas folder ``reader``.
+    """Load the schemas of core and kubeadm from the schemas folder ``reader``.
 
     Raises UnreadableInput for invalid data.
     """
-    file = reader / "core" / "kinds.json"
+    return _load(reader, "kinds.json")
+
+
+def load_kubernetes_kinds(reader: Traversable) -> KubernetesKinds:
+    """Load the types of Kubernetes' kinds from the schemas folder ``reader``.
+
+    Raises UnreadableInput for invalid data.
+    """
+    return _load(reader, "kubernetes.json")
+
+
+def _load(reader: Traversable, name: str) -> Mapping[str, Mapping[str, Any]]:
+    file = reader / "core" / name
     try:
         return _parse(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
@@ -29,10 +47,10 @@ def load_core_kinds(reader: Traversable) -> CoreKinds:
 
 
 # Each contract version loads them, and they are the same for all.
-@lru_cache(1)
-def _parse(text: str) -> CoreKinds:
+@lru_cache(2)
+def _parse(text: str) -> Mapping[str, Mapping[str, Any]]:
     data = json.loads(text)
-    kinds: CoreKinds = _Resolver(data["shared"]).resolve(data["kinds"])
+    kinds: Mapping[str, Mapping[str, Any]] = _Resolver(data["shared"]).resolve(data["kinds"])
     return kinds
 
 

@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from capsmith.contract.compatibility import Compatibility, load_compatibility, release_order
-from capsmith.contract.core_kinds import load_core_kinds
+from capsmith.contract.core_kinds import load_core_kinds, load_kubernetes_kinds
 from capsmith.contract.model import (
     Check,
     Contract,
@@ -79,6 +79,7 @@ def load_lazy_parts(contract: Contract) -> Contract:
         hooks=dict(contract.hooks),
         upgrades=dict(contract.upgrades),
         core_kinds=dict(contract.core_kinds),
+        kubernetes_kinds=dict(contract.kubernetes_kinds),
     )
 
 
@@ -125,6 +126,7 @@ def _load_contract(version: str, reader: Traversable, rules: Mapping[str, Rule])
         hooks=Lazy(lambda: load_hooks(reader)),
         upgrades=Lazy(lambda: _upgrades(reader, version)),
         core_kinds=Lazy(lambda: load_core_kinds(reader)),
+        kubernetes_kinds=Lazy(lambda: load_kubernetes_kinds(reader)),
         references=load_references(reader),
     )
 

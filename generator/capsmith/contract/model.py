@@ -1,7 +1,6 @@
-"""Cluster API's provider contract as immutable data: rules, fields and versions.
+"""Cluster API's provider contract as immutable data, without pydantic and YAML.
 
-Imports neither pydantic nor YAML.  :mod:`capsmith.contract.files` defines the file formats with the
-same enums, and :mod:`capsmith.contract.load` reads the files.
+``capsmith.contract.files`` defines the file formats, ``capsmith.contract.load`` reads the files.
 """
 
 from __future__ import annotations
@@ -87,7 +86,6 @@ class Where(StrEnum):
     """Objects of core's kinds that the provider writes."""
     CRD = "crd"
     METADATA = "metadata"
-    """metadata.yaml."""
 
 
 class ChangeKind(StrEnum):
@@ -443,6 +441,8 @@ class Contract:
     """Differences from older contract versions, keyed by version and loaded when first used."""
     core_kinds: Mapping[str, Mapping[str, Any]] = field(compare=False, repr=False)
     """Schemas of specs by API version and kind of core and kubeadm, loaded when first used."""
+    kubernetes_kinds: Mapping[str, Mapping[str, Any]] = field(compare=False, repr=False)
+    """Types of fields by API version and kind of Kubernetes, loaded when first used."""
     references: tuple[ContractReference, ...] = field(compare=False, repr=False)
     """References from Cluster API kinds to provider kinds; the same for all contract versions."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.judge.checks.mismatches import Mismatch
+from capsmith.judge.checks.patch_expressions import OBJECT, PATCH, PatchExpression, read_patch
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
@@ -23,6 +24,7 @@ _OF_PATCHES = re.compile(
     r"`(?:(?:Object|JSONPatch)(?:\..+)?|jsonpatch|escapeKey)` is not a variable"
 )
 """Problems with what only the expressions of patches may use, and the CEL library does not know."""
+_CALLED = "the API server evaluates the expression for a request"
 _CERTAIN = re.compile(r"the rule is not a valid|`[^`]+` is not a (?:variable or function|field)")
 """Problems of expressions of patches that do not depend on the types of what they create."""
 
@@ -46,8 +48,9 @@ def find_expression_faults(manifest: Manifest) -> Iterator[Mismatch]:
     for each in expressions:
         if not each.text or has_variable(each.text):
             continue
-        message = _explain_patch(each) if each.path[-2] in _PATCHES else _explain(each)
-        if message:
+        if each.path[-2] in _PATCHES:
+            yield from _find_patch_faults(each)
+        elif message := _explain(each):
             yield Mismatch(each.path, f"is refused: {message}")
 
 
@@ -74,19 +77,45 @@ def _explain(expression: _Expression) -> str:
     return ""
 
 
-def _explain_patch(expression: _Expression) -> str:
+def _find_patch_faults(each: _Expression) -> Iterator[Mismatch]:
+    """Yield why the API server refuses an expression of a patch, or later the requests."""
+    is_list = each.path[-2] == _PATCHES[1]
+    patch = read_patch(each.text)
+    message = _explain_patch(each, patch, is_list)
+    if message:
+        yield Mismatch(each.path, f"is refused: {message}")
+    for created in () if message else patch.objects:
+        if created.expected not in ("", created.name):
+            message = f"creates a value of {created.expected} as {created.name}"
+            yield Mismatch(each.path, message, when=_CALLED)
+
+
+def _explain_patch(expression: _Expression, patch: PatchExpression, is_list: bool) -> str:
     """Return why the API server refuses the expression of a patch."""
     problems = _find_problems(expression)
-    uses_patches = _PATCH_NAME.search(expression.text) is not None
     for problem in problems:
         if problem.is_foreign or problem.undecided or _OF_PATCHES.match(problem.message):
             continue
         if _CERTAIN.match(problem.message):
             return problem.message
+    if not patch.is_read:
+        return ""
+    if patch.unknown:
+        return f"`{patch.unknown[0]}` is not a field of {PATCH}"
+    # What is created has any type here, and whole expressions are judged below.
+    message = _explain(expression._replace(text=patch.rewritten, results=()))
+    if message:
+        return message
+    if _explain(expression._replace(text=patch.typed, results=())):
+        return f"op, path and from of a {PATCH} have to be texts"
+    if patch.result and patch.result != ("list" if is_list else OBJECT):
+        expected = f"a list of {PATCH}" if is_list else f"an {OBJECT}"
+        return f"the expression does not evaluate to {expected}"
     # A variable may be of the type that is expected.
+    uses_patches = _PATCH_NAME.search(expression.text) is not None
     if problems or uses_patches or "variables" in expression.text:
         return ""
-    expected = "a list of JSONPatch" if expression.path[-2] == _PATCHES[1] else "an Object"
+    expected = f"a list of {PATCH}" if is_list else f"an {OBJECT}"
     return f"the expression does not evaluate to {expected}"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -18,9 +18,11 @@ from capsmith.judge.checks.apiextensions.model import is_label_value, is_subdoma
 from capsmith.judge.checks.built_in_pods import (
     find_key_faults,
     find_pod_faults,
+    find_pod_path,
     is_finalizer,
     list_values,
 )
+from capsmith.judge.checks.built_in_types import KubernetesKinds, drop_nulls, find_type_mismatches
 from capsmith.judge.checks.mismatches import (
     Mismatch,
     find_metadata_mismatches,
@@ -53,7 +55,8 @@ _POLICY_RULES = ("resourceRules", "excludeResourceRules")
 _SERVED = frozenset({"v1", "v1beta1"})
 """Versions of AdmissionReview that API servers send."""
 _PATH_NAME = re.compile(r"(?!\.{1,2}$)[^/%]+")
-"""Names of objects of RBAC."""
+_PATH_NAMED = (_RBAC, "policy")
+"""API groups whose objects have any name that a path can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +88,27 @@ class KindSchemas:
 
     kinds: tuple[KindSchema, ...]
     """Their schemas."""
+    pods: tuple[RequiredAlternatives, ...] = ()
+    """Fields of which at least one is needed in the spec of Pods, with paths in that spec."""
+
+
+class _Known:
+    """What is known of kinds, by group and kind."""
+
+    def __init__(self, params: KindSchemas, types: KubernetesKinds) -> None:
+        self.pods = params.pods
+        self.types = types
+        self._kinds = {(each.group, kind): each for each in params.kinds for kind in each.kinds}
+
+    def find(self, manifest: Manifest) -> KindSchema | None:
+        """Return the schema of an object's kind; None if there is none."""
+        return self._kinds.get((manifest.api_group, manifest.kind))
 
 
 @check("components-fit", KindSchemas, is_shared=True)
 def check_components_fit(context: Context, params: KindSchemas) -> Iterator[Violation]:
     """CC-81: The API server accepts the objects of Kubernetes and cert-manager in a release."""
-    known = {(each.group, kind): each for each in params.kinds for kind in each.kinds}
+    known = _Known(params, context.contract.kubernetes_kinds)
     # In a source tree, an object may be a patch of another one.
     is_complete = bool(context.bundle.files(Artefact.COMPONENTS))
     for manifest in context.bundle.objects:
@@ -101,7 +119,7 @@ def check_components_fit(context: Context, params: KindSchemas) -> Iterator[Viol
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
             yield from _report(manifest, _names(manifest, True))
-            yield from _report(manifest, _of_schema(manifest, known, True))
+            yield from _report(manifest, _of_kind(manifest, known, True))
 
 
 def _is_placeholder(manifest: Manifest, path: Path) -> bool:
@@ -115,7 +133,8 @@ def _report(manifest: Manifest, mismatches: Iterable[Mismatch]) -> Iterator[Viol
         where = mismatch.varies_with
         if where is None or not may_vary(manifest, where, mismatch.is_deep):
             place = ".".join(map(str, mismatch.path))
-            yield Violation(manifest, f"{manifest}: {place} {mismatch.message}", path=mismatch.path)
+            message = f"{manifest}: {place} {mismatch.message}"
+            yield Violation(manifest, message, path=mismatch.path, when=mismatch.when)
 
 
 @cache
@@ -134,16 +153,14 @@ def _open(schema: Any) -> Any:
     return {key: _open(value) for key, value in schema.items()} | more
 
 
-def _find_mismatches(
-    manifest: Manifest, known: Mapping[tuple[str, str], KindSchema], is_complete: bool
-) -> Iterator[Mismatch]:
+def _find_mismatches(manifest: Manifest, known: _Known, is_complete: bool) -> Iterator[Mismatch]:
     yield from find_metadata_mismatches(manifest)
     yield from _names(manifest, is_complete)
     if is_complete and not manifest.document.get("apiVersion"):
         yield Mismatch(("apiVersion",), "is required")
         return
     kind = (manifest.api_group, manifest.kind)
-    yield from _of_schema(manifest, known, is_complete)
+    yield from _of_kind(manifest, known, is_complete)
     if manifest.kind in _HOOKS:
         yield from _of_webhooks(manifest, is_complete)
     if manifest.kind in (*_HOOKS, *POLICIES):
@@ -161,22 +178,39 @@ def _find_mismatches(
         yield from _of_binding(manifest)
 
 
-def _of_schema(
-    manifest: Manifest, known: Mapping[tuple[str, str], KindSchema], is_complete: bool
-) -> Iterator[Mismatch]:
-    kind = known.get((manifest.api_group, manifest.kind))
+def _of_kind(manifest: Manifest, known: _Known, is_complete: bool) -> Iterator[Mismatch]:
+    """Yield what does not fit the schema of a kind; then the values of other types."""
+    seen = set()
+    for mismatch in _of_schema(manifest, known, is_complete):
+        seen.add(mismatch.path)
+        yield mismatch
+    for mismatch in find_type_mismatches(manifest, known.types, is_complete):
+        if mismatch.path not in seen:
+            yield mismatch
+
+
+def _of_schema(manifest: Manifest, known: _Known, is_complete: bool) -> Iterator[Mismatch]:
+    kind = known.find(manifest)
     if kind is None:
         return
-    yield from find_value_mismatches(_open_schema(kind), manifest.document, (), is_complete)
-    for each in kind.one_of if is_complete else ():
-        yield from _lacking(manifest, each)
     if is_complete:
+        manifest = replace(manifest, document=drop_nulls(manifest, known.types))
+    yield from find_value_mismatches(_open_schema(kind), manifest.document, (), is_complete)
+    if not is_complete:
+        return
+    for each in kind.one_of:
+        yield from _lacking(manifest.document, each)
+    pod = find_pod_path(manifest)
+    if pod is not None:
+        for each in known.pods:
+            yield from _lacking(manifest.mapping(*map(str, pod)), each, pod)
         yield from find_pod_faults(manifest)
 
 
-def _lacking(manifest: Manifest, needed: RequiredAlternatives) -> Iterator[Mismatch]:
+def _lacking(document: Any, needed: RequiredAlternatives, place: Path = ()) -> Iterator[Mismatch]:
     """Yield the objects that have none of the needed fields, or too many."""
-    for path, part in list_values(manifest.document, needed.path):
+    for below, part in list_values(document, needed.path):
+        path = (*place, *below)
         found = [key for key in needed.keys if mapping_of(part).get(key) not in (None, [])]
         # The API server drops null, which has no fields.
         if not found and part is not None:
@@ -190,8 +224,9 @@ def _of_binding(manifest: Manifest) -> Iterator[Mismatch]:
         yield Mismatch(("roleRef", "kind"), "is 'Role'; expected 'ClusterRole'")
     for number, subject in enumerate(manifest.listing("subjects")):
         is_account = text_of(subject, "kind") == "ServiceAccount"
-        # clusterctl replaces a namespace, but adds none.
-        if is_account and not text_of(subject, "namespace"):
+        # In a RoleBinding, it is that of the binding. clusterctl adds no namespace.
+        is_global = manifest.kind != "RoleBinding"
+        if is_account and is_global and not text_of(subject, "namespace"):
             yield Mismatch(("subjects", number, "namespace"), "is required")
         group, expected = text_of(subject, "apiGroup"), "" if is_account else _RBAC
         if group and group != expected and not has_variable(group):
@@ -216,7 +251,7 @@ def _names(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
                 ("metadata", "labels", key), f"is {text!r}, which is not a valid value of a label"
             )
     name = manifest.mapping("metadata").get("name")
-    is_form = _PATH_NAME.fullmatch if manifest.api_group == _RBAC else is_subdomain
+    is_form = _PATH_NAME.fullmatch if manifest.api_group in _PATH_NAMED else is_subdomain
     if isinstance(name, str) and not has_variable(name) and name and not is_form(name):
         yield Mismatch(("metadata", "name"), f"is {name!r}, which is not a valid name of an object")
     if is_complete and not name and not manifest.mapping("metadata").get("generateName"):
@@ -226,13 +261,13 @@ def _names(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
 def _of_webhooks(manifest: Manifest, is_complete: bool) -> Iterator[Mismatch]:
     for number, hook in enumerate(manifest.listing("webhooks")):
         path: Path = ("webhooks", number)
-        versions = mapping_of(hook).get("admissionReviewVersions")
-        known = [each for each in versions or () if each in _SERVED or has_variable(str(each))]
+        versions = texts_of(hook, "admissionReviewVersions")
+        known = [each for each in versions if each in _SERVED or has_variable(each)]
         if versions and not known:
             yield Mismatch((*path, "admissionReviewVersions"), "has none of v1, v1beta1")
         yield from _of_rules(list_of(hook, "rules"), (*path, "rules"))
-        client = mapping_of(hook, "clientConfig")
-        if client and is_complete:
+        client = mapping_of(hook).get("clientConfig")
+        if isinstance(client, Mapping) and is_complete:
             for fault in find_client_faults(client):
                 if not has_variable(fault.message):
                     yield Mismatch(

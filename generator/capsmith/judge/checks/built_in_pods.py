@@ -20,9 +20,13 @@ from capsmith.manifests.parse import (
 )
 from capsmith.yamldoc.compose import Path
 
-_PORTS = "spec.template.spec.containers[].ports[]"
+_PORTS = "containers[].ports[]"
 _KEPT_PATHS = 512
-_POD = ("spec", "template", "spec")
+_TEMPLATE = ("spec", "template")
+_TEMPLATES: Mapping[str, Path] = {"CronJob": ("spec", "jobTemplate", *_TEMPLATE), "Pod": ()}
+"""Paths to the template of Pods, in kinds that have it at another path."""
+_SELECTING = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
+_WORKLOADS = (*_SELECTING, "CronJob", "Job", "Pod", "ReplicationController")
 _KEYED = (
     "metadata.labels",
     "metadata.annotations",
@@ -54,6 +58,7 @@ _UNITS = {
     **{unit: Fraction(1, 1000**power) for power, unit in enumerate("mun", 1)},
 }
 _RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_NATIVE = "kubernetes.io/"
 _FURTHER = ("hugepages-",)
 """Prefixes of further names of resources without a slash."""
 
@@ -120,27 +125,86 @@ def is_finalizer(text: str) -> bool:
     return text in _FINALIZERS or ("/" in text and is_qualified_name(text))
 
 
+def find_pod_path(manifest: Manifest) -> Path | None:
+    """Return the path to the spec of a workload's Pods; None if the object is no workload."""
+    if manifest.kind not in _WORKLOADS:
+        return None
+    return (*_TEMPLATES.get(manifest.kind, _TEMPLATE), "spec")
+
+
 def find_pod_faults(manifest: Manifest) -> Iterator[Mismatch]:
     """Yield the values in a workload that the API server refuses because of others."""
+    place = find_pod_path(manifest)
+    if place is None:
+        return
     yield from _of_strategy(manifest)
-    pod = manifest.mapping(*_POD)
+    if manifest.kind in _SELECTING:
+        yield from _of_selector(manifest)
+    pod = manifest.mapping(*map(str, place))
     for number, each in enumerate(list_of(pod, "tolerations")):
-        yield from _of_toleration(each, (*_POD, "tolerations", number))
+        yield from _of_toleration(each, (*place, "tolerations", number))
     for number, each in enumerate(list_of(pod, "volumes")):
         sources = [key for key, value in mapping_of(each).items() if value is not None]
         sources = [key for key in sources if key != "name"]
         if len(sources) > 1 and all(map(_is_text, sources)):
-            yield Mismatch((*_POD, "volumes", number), f"has both {' and '.join(sources)}")
+            yield Mismatch((*place, "volumes", number), f"has both {' and '.join(sources)}")
     is_host = pod.get("hostNetwork") is True
-    for path, port in list_values(manifest.document, _PORTS) if is_host else ():
+    for path, port in list_values(pod, _PORTS) if is_host else ():
         own, host = (mapping_of(port).get(key) for key in ("containerPort", "hostPort"))
         if isinstance(own, int) and isinstance(host, int) and host not in (0, own):
-            yield Mismatch(
-                (*path, "hostPort"), f"is {host}; on the host's network, it has to be {own}"
-            )
+            message = f"is {host}; on the host's network, it has to be {own}"
+            yield Mismatch((*place, *path, "hostPort"), message)
     for field in ("initContainers", "containers"):
         for number, container in enumerate(list_of(pod, field)):
-            yield from _of_container(container, (*_POD, field, number))
+            path = (*place, field, number)
+            yield from _of_container(container, path)
+            yield from _of_mounts(container, path, _list_volumes(manifest, pod))
+            if field == "initContainers":
+                yield from _of_init_container(container, path)
+
+
+def _of_selector(manifest: Manifest) -> Iterator[Mismatch]:
+    """Yield that a workload's selector selects everything, or not the workload's own Pods."""
+    selector = manifest.mapping("spec").get("selector")
+    if not is_mapping(selector):
+        return
+    wanted = mapping_of(selector, "matchLabels")
+    if not wanted and not list_of(selector, "matchExpressions"):
+        yield Mismatch(("spec", "selector"), "selects no labels")
+        return
+    labels = manifest.mapping(*_TEMPLATE, "metadata", "labels")
+    texts = (*wanted, *wanted.values(), *labels, *labels.values())
+    if any(has_variable(str(each)) for each in texts):
+        return
+    for key, value in wanted.items():
+        if labels.get(key) != value:
+            path: Path = ("spec", "selector", "matchLabels", key)
+            yield Mismatch(path, "matches no label of spec.template")
+
+
+def _list_volumes(manifest: Manifest, pod: Mapping[str, Any]) -> set[str]:
+    """Return the names of the volumes that containers of a workload can mount."""
+    claims = manifest.listing("spec", "volumeClaimTemplates")
+    names = (text_of(each, "metadata", "name") for each in claims)
+    return {*names, *(text_of(each, "name") for each in list_of(pod, "volumes"))}
+
+
+def _of_mounts(container: Any, path: Path, volumes: set[str]) -> Iterator[Mismatch]:
+    for field in ("volumeMounts", "volumeDevices"):
+        for number, each in enumerate(list_of(container, field)):
+            name = text_of(each, "name")
+            if name and name not in volumes and not any(map(has_variable, (name, *volumes))):
+                yield Mismatch((*path, field, number, "name"), f"is {name!r}, which is no volume")
+
+
+def _of_init_container(container: Any, path: Path) -> Iterator[Mismatch]:
+    policy = text_of(container, "restartPolicy")
+    if policy == "Always" or has_variable(policy):
+        return
+    for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+        if mapping_of(container).get(field) is not None:
+            message = "is only allowed with the restartPolicy Always"
+            yield Mismatch((*path, field), message)
 
 
 def _of_strategy(manifest: Manifest) -> Iterator[Mismatch]:
@@ -184,17 +248,31 @@ def _of_container(container: Any, path: Path) -> Iterator[Mismatch]:
 
 
 def _of_resources(resources: Mapping[str, Any], path: Path) -> Iterator[Mismatch]:
-    limits = mapping_of(resources, "limits")
-    for field in ("limits", "requests"):
-        for name in filter(_is_text, mapping_of(resources, field)):
+    limits, requests = mapping_of(resources, "limits"), mapping_of(resources, "requests")
+    for field, amounts in (("limits", limits), ("requests", requests)):
+        for name in filter(_is_text, amounts):
             is_known = name in _RESOURCES or "/" in name or name.startswith(_FURTHER)
             if not is_known and not has_variable(name):
                 yield Mismatch((*path, field, name), "is no resource of a container")
-    for name, value in mapping_of(resources, "requests").items():
+            amount = _amount(amounts[name])
+            if is_extended(name) and amount is not None and amount.denominator != 1:
+                message = f"is {amounts[name]}, which is no whole number"
+                yield Mismatch((*path, field, name), message)
+    for name, value in requests.items():
         request, limit = _amount(value), _amount(limits.get(name))
-        if request is not None and limit is not None and request > limit:
+        is_fixed = _is_text(name) and (is_extended(name) or name.startswith(_FURTHER))
+        if is_fixed and name not in limits and not any(map(has_variable, map(str, limits))):
+            yield Mismatch((*path, "requests", name), "needs the same limit")
+        if request is None or limit is None:
+            continue
+        if request > limit or (is_fixed and request != limit):
             message = f"is {value}, and the limit is {limits[name]}"
             yield Mismatch((*path, "requests", name), message)
+
+
+def is_extended(name: str) -> bool:
+    """Return whether a resource is one that a device plugin or an operator adds to Nodes."""
+    return "/" in name and _NATIVE not in name and not has_variable(name)
 
 
 def _amount(value: Any) -> Fraction | None:

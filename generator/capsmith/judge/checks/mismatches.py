@@ -30,6 +30,8 @@ class Mismatch(NamedTuple):
     """Whether a variable at any depth below ``varies_with`` could resolve the mismatch."""
     only: str = ""
     """Contract version, if only releases of core that choose it refuse the value; else empty."""
+    when: str = ""
+    """Condition under which something breaks; empty if the object is refused."""
 
 
 def find_metadata_mismatches(manifest: Manifest) -> Iterator[Mismatch]:

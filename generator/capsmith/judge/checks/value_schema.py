@@ -32,6 +32,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str, date),
     "integer": (int,),
     "number": (int, float),
+    # Of our own schemas of Kubernetes' kinds only: no CRD may have such a type.
+    "quantity": (str, date, int, float),
     "boolean": (bool,),
     "array": (list,),
     "object": (dict,),

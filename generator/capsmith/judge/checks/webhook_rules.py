@@ -54,7 +54,7 @@ def find_broken_webhook_rules(
                 for where, value in list_values(manifest.document, path):
                     if _is_broken(rule, value):
                         # A user can change what depends on a variable.
-                        yield Mismatch(where, rule.message, where, True, rule.only)
+                        yield Mismatch(where, rule.message, where, True, only=rule.only)
 
 
 def _is_broken(rule: WebhookRule, value: Any) -> bool:

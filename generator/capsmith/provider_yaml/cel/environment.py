@@ -249,8 +249,9 @@ class Declarations:
 
     def declare(self, schema: Mapping[str, Any]) -> CelType | None:
         """Declare a schema and return its values' CEL type, or None if rules cannot read it."""
-        # Checked first, because such a schema has no type.
-        if schema.get("x-kubernetes-int-or-string"):
+        # Checked first, because such a schema has no type. Only Kubernetes' own kinds have
+        # quantities, which are numbers or texts.
+        if schema.get("x-kubernetes-int-or-string") or schema.get("type") == "quantity":
             return {"type_name": "dyn"}
         match schema.get("type"):
             case "array":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from capsmith.judge.checks.evaluate import evaluate_manifests
+from capsmith.judge.checks.evaluate import evaluate_manifests, find_violations
+from capsmith.judge.checks.patch_expressions import read_patch
+from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.go_yaml import GoDumper
 from capsmith.manifests.parse import parse_manifests
 from tests import admission_objects, built_in_objects
@@ -50,6 +52,16 @@ def test_changes_are_accepted(change: Mistake) -> None:
     assert find(change.applied(_base(change, admission_objects.ACCEPTED))) == []
 
 
+@pytest.mark.parametrize("expression", admission_objects.FAILING)
+def test_patches_with_another_type_break_under_a_condition(expression: str) -> None:
+    """Proves: CC-81."""
+    text = yaml.safe_dump(admission_objects.build_patch(expression))
+    manifests, _ = parse_manifests(text, "infrastructure-components.yaml")
+    known = contract("v1beta2")
+    violations = find_violations(known.rules["CC-81"], Bundle(tuple(manifests), {}), known)
+    assert [each.when for each in violations]
+
+
 def test_expressions_with_variables_are_not_judged() -> None:
     document = build_objects()["ValidatingAdmissionPolicy"]
     document["spec"]["validations"][0]["expression"] = "object.spec.size > ${SIZE}"
@@ -60,3 +72,23 @@ def test_functions_of_other_releases_are_accepted() -> None:
     document = build_objects()["ValidatingAdmissionPolicy"]
     document["spec"]["validations"][0]["expression"] = "object.spec.size.isPrime()"
     assert find(document) == []
+
+
+@pytest.mark.parametrize("value", [5, True, 1.5, "v1", {"a": "b"}, [{}], [[]], [5]], ids=str)
+def test_review_versions_of_another_type_are_found(value: object) -> None:
+    document = build_objects()["ValidatingWebhookConfiguration"]
+    document["webhooks"][0]["admissionReviewVersions"] = value
+    assert find(document)
+
+
+@pytest.mark.parametrize("depth", [150, 5000])
+def test_deep_patches_are_not_read(depth: int) -> None:
+    text = "Object{a: " * depth + "1" + "}" * depth
+    assert not read_patch(text).is_read
+
+
+@pytest.mark.parametrize(
+    "text", ["Object{a", "Object{a:", "Object{a: 1", "Object{", "Object{a 1}", "(", "'", ""]
+)
+def test_broken_patches_have_no_obvious_result(text: str) -> None:
+    assert read_patch(text).result == ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capsmith.commands.load import load_contracts
-from capsmith.contract.core_kinds import CoreKinds
+from capsmith.contract.core_kinds import CoreKinds, KubernetesKinds
 from capsmith.contract.model import Contract, Rule
 from capsmith.judge.checks.evaluate import find_violations
 from capsmith.judge.checks.registry import NoParams, SharedResults, Violation, bind, list_checks
@@ -110,6 +110,7 @@ class _CoreKinds:
     """What all contracts have alike."""
 
     core_kinds: CoreKinds
+    kubernetes_kinds: KubernetesKinds
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,9 @@ def _run(rule: Rule, bundle: Bundle) -> list[Violation]:
     assert rule.check is not None
     named = list_checks()[rule.check.name]
     params = () if named.params is NoParams else (bind(named.params, rule.check.params),)
-    context: Any = _BundleOnly(bundle, _CoreKinds(load_contracts()[0].core_kinds))
+    contract = load_contracts()[0]
+    kinds = _CoreKinds(contract.core_kinds, contract.kubernetes_kinds)
+    context: Any = _BundleOnly(bundle, kinds)
     return list(named.run(context, *params))
 
 
