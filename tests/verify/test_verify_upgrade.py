@@ -310,6 +310,19 @@ def test_what_is_left_behind(tmp_path: Path) -> None:
     assert violation["file"].endswith("old/infrastructure-components.yaml")
 
 
+def test_admission_policies_are_not_left_behind(tmp_path: Path) -> None:
+    """Proves: UP-15.
+
+    clusterctl takes them for namespaced objects, and deletes them whatever their names.
+    """
+    old = copy.deepcopy(release())
+    version, name = "admissionregistration.k8s.io/v1", {"name": "policy"}
+    kinds = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+    for kind in kinds:
+        old[kind] = {"apiVersion": version, "kind": kind, "metadata": name}
+    assert found(tmp_path, old, release()) == []
+
+
 def test_the_place_is_the_field(tmp_path: Path) -> None:
     new = copy.deepcopy(release())
     _fields(new)["count"]["minimum"] = 3

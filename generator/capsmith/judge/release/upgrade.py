@@ -24,12 +24,19 @@ from capsmith.judge.release.schema_changes import (
 from capsmith.judge.release.targets import Core, choose, filter_installable
 from capsmith.manifests.bundle import NONE, Artefact, Bundle, find_roles, split
 from capsmith.manifests.crds import Crd, CrdVersion
-from capsmith.manifests.kustomize import CLUSTER_SCOPED
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
 
 _HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_DELETED = frozenset({*_HOOKS, "Namespace", "CustomResourceDefinition"})
-"""Cluster-scoped kinds that clusterctl always deletes or always keeps, whatever their names."""
+_DELETED_BY_NAME = (
+    *("CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding"),
+    *("Node", "PersistentVolume", "PriorityClass", "RuntimeClass", "StorageClass"),
+    "VolumeAttachment",
+)
+"""Kinds of which clusterctl deletes only objects whose names begin with the namespace.
+
+It takes other cluster-scoped kinds, such as admission policies, for namespaced ones, and deletes
+all of the provider's.
+"""
 
 
 def judge_upgrade(
@@ -340,7 +347,7 @@ def _series(metadata: Manifest) -> Iterator[tuple[tuple[int, int], str]]:
 def _left_behind(old: Bundle, new: Bundle) -> Iterator[Breach]:
     namespaces = [manifest.name for manifest in old.of("Namespace")]
     kept = {(manifest.kind, manifest.name) for manifest in new.objects}
-    for manifest in old.of(*sorted(CLUSTER_SCOPED - _DELETED)):
+    for manifest in old.of(*_DELETED_BY_NAME):
         is_deleted = any(manifest.name.startswith(f"{name}-") for name in namespaces)
         if namespaces and not is_deleted and (manifest.kind, manifest.name) not in kept:
             yield Breach(
