@@ -296,7 +296,8 @@ def test_a_crd_with_one_version_needs_no_conversion(
         (
             "GEN-06",
             {V1BETA1: "v1", V1BETA2: "v1"},
-            "a ClusterClass has the control plane and machineInfrastructure for its Machines",
+            "a ClusterClass has the control plane, with machineInfrastructure, readiness gates, taints "
+            "or timeouts for its Machines",
         ),
         ("GEN-07", {V1BETA2: "v1"}, "a ClusterClass names the version"),
     ],
@@ -524,3 +525,19 @@ def test_not_all_managers_of_addresses_read_clusters(tmp_path: Path) -> None:
         "the manager cannot create, delete ipaddresses.ipam.cluster.x-k8s.io": "breaks",
         "the manager cannot get, list, watch clusters.cluster.x-k8s.io": "breaks-when",
     }
+
+
+def test_the_kind_of_lists_breaks_nothing(tmp_path: Path) -> None:
+    """Proves: CRD-04."""
+    document = crd("CoralMachine", labels={V1BETA2: "v1"})
+    document["spec"]["names"]["listKind"] = "CoralMachines"
+    write(tmp_path, document)
+    found = violations(str(tmp_path), "--select", "CRD-04", "--advice")
+    assert [each["class"] for each in found] == ["advice"]
+
+
+def test_a_long_kind_is_refused_in_references(tmp_path: Path) -> None:
+    """Proves: CRD-04."""
+    write(tmp_path, crd(f"{'C' * 50}Machine", labels={V1BETA2: "v1"}))
+    (found,) = classes(tmp_path, "CRD-04").items()
+    assert found[1] == "breaks-when"
