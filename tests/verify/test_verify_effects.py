@@ -296,8 +296,8 @@ def test_a_crd_with_one_version_needs_no_conversion(
         (
             "GEN-06",
             {V1BETA1: "v1", V1BETA2: "v1"},
-            "a ClusterClass has the control plane, with machineInfrastructure, readiness gates, taints "
-            "or timeouts for its Machines",
+            "a ClusterClass has the control plane, with machineInfrastructure, readiness gates, "
+            "taints or timeouts for its Machines",
         ),
         ("GEN-07", {V1BETA2: "v1"}, "a ClusterClass names the version"),
     ],
@@ -541,3 +541,18 @@ def test_a_long_kind_is_refused_in_references(tmp_path: Path) -> None:
     write(tmp_path, crd(f"{'C' * 50}Machine", labels={V1BETA2: "v1"}))
     (found,) = classes(tmp_path, "CRD-04").items()
     assert found[1] == "breaks-when"
+
+
+def test_required_replicas_break_a_topology_without_them(tmp_path: Path) -> None:
+    """Proves: CP-04."""
+    document = crd("CoralControlPlane", labels={V1BETA2: "v1"}, group="controlplane.acme.io")
+    schema = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    schema["spec"] = {
+        "type": "object",
+        "required": ["replicas"],
+        "properties": {"replicas": {"type": "integer"}},
+    }
+    write(tmp_path, document)
+    found = classes(tmp_path, "CP-04")
+    message = "CoralControlPlane v1: spec.replicas is required; expected optional"
+    assert found[message] == "breaks-when"

@@ -44,6 +44,8 @@ class Parts:
     """Whether a missing first field is only advice, while a wrong type has the rule's effect."""
     optional: tuple[str, ...] = ()
     """Paths of fields that the schema must not require."""
+    optional_matters: str = ""
+    """Condition under which a required field has the rule's effect; empty if it always has."""
     subresource: str = ""
     """Subresource that must exist if the first field is declared."""
     subresource_values: Mapping[str, Any] = field(default_factory=dict)
@@ -93,6 +95,7 @@ def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
                     # A pool creates its machines completely, and objects may omit an optional part.
                     harmless=context.bundle.is_pool_machine(crd)
                     or _is_in_optional_part(version, path),
+                    when=params.optional_matters,
                 )
 
 
