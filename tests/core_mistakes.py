@@ -284,6 +284,10 @@ _OF_RULES = (
     Mistake("KubeadmConfig", ("spec", "diskSetup", "partitions"), [{"device": "/dev/sda"}]),
 )
 _OF_WEBHOOKS = (
+    Mistake("Machine", ("spec", "bootstrap"), {}, VERSIONS),
+    Mistake("Machine", ("spec", "bootstrap", "dataSecretName"), None, VERSIONS),
+    Mistake("MachineHealthCheck", ("spec", "selector", "matchLabels", "role"), None, VERSIONS),
+    Mistake("Cluster", ("spec", "infrastructureRef", "name"), None),
     *(
         Mistake("MachineDrainRule", ("spec", "drain"), {"behavior": behavior, "order": 3}, VERSIONS)
         for behavior in ("Skip", "WaitCompleted")
@@ -501,6 +505,9 @@ ACCEPTED = (
         ("spec", "rollout", "strategy"),
         {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "01"}},
     ),
+    Mistake("KubeadmConfig", ("spec",), None, VERSIONS),
+    Mistake("MachineHealthCheck", ("spec", "checks"), {}),
+    Mistake("MachineDeployment", ("spec", "selector", "matchLabels", "role"), None, VERSIONS),
     *(
         Mistake("MachineDeployment", ("spec", "remediation"), {"maxInFlight": share})
         for share in ("+5%", "-5%")

@@ -145,9 +145,7 @@ def _crds(case: Case) -> tuple[Crd, ...]:
         for manifest in parse_manifests(file.read_text(encoding="utf-8"), file.name)[0]
     ]
     roles = {str(resource.crd_name): resource.role.value for resource in _provider(case).resources}
-    return tuple(
-        replace(crd, role=roles[crd.manifest.name]) for crd in read_crds(tuple(manifests))
-    )
+    return tuple(replace(crd, role=roles[crd.manifest.name]) for crd in read_crds(tuple(manifests)))
 
 
 @cache

@@ -10,6 +10,8 @@ from capsmith.judge.checks.value_schema import ValueSchema, read_schema
 from capsmith.manifests.parse import Manifest, mapping_of, text_of
 
 KubernetesKinds = Mapping[str, Mapping[str, Any]]
+_OF_ALL_KINDS = 3
+"""Length of paths in metadata that are judged for objects of all kinds."""
 _ZERO_VALUES: Mapping[str, Any] = {
     "array": [],
     "boolean": False,
@@ -26,8 +28,13 @@ def find_type_mismatches(
 ) -> Iterator[Mismatch]:
     """Yield the values of an object that the API server cannot decode."""
     types = _find_types(manifest, kinds)
-    if types is not None:
-        yield from find_value_mismatches(types, manifest.document, (), is_complete)
+    if types is None:
+        return
+    document = drop_nulls(manifest, kinds) if is_complete else manifest.document
+    for mismatch in find_value_mismatches(types, document, (), is_complete):
+        # Those of all kinds are judged together.
+        if mismatch.path[0] != "metadata" or len(mismatch.path) > _OF_ALL_KINDS:
+            yield mismatch
 
 
 def drop_nulls(manifest: Manifest, kinds: KubernetesKinds) -> Any:

@@ -40,6 +40,9 @@ _EMPTY_IN_V1BETA1 = {
 """Required fields of v1beta1 that core's conversion writes with empty values."""
 
 
+_WITHOUT_SPEC = ("KubeadmConfig", "KubeadmConfigTemplate", "KubeadmControlPlaneTemplate")
+"""Kinds that the API server takes without a spec."""
+_CREATED = "an object is created from the template"
 _FORMER, _CURRENT = "v1beta1", "v1beta2"
 """Contract versions; core v1.10 chooses the former one, which is its API version, too."""
 _ZERO_VALUES: Mapping[Any, Any] = {"boolean": False, "integer": 0, "string": ""}
@@ -61,6 +64,10 @@ def find_core_mismatches(manifest: Manifest, kinds: CoreKinds) -> Iterator[Misma
     schema = kinds[api_version][manifest.kind]
     others = {name: kinds[name][manifest.kind] for name in of_kind if name != api_version}
     spec = manifest.document.get("spec")
+    if spec is None and manifest.kind in _WITHOUT_SPEC:
+        if manifest.kind.endswith("Template"):
+            yield Mismatch(("spec",), "is missing, and core finds no template", when=_CREATED)
+        return
     for mismatch in find_value_mismatches(schema, {} if spec is None else spec, ("spec",), True):
         if _is_set_by_core(manifest, mismatch):
             continue
@@ -90,6 +97,9 @@ def _is_set_by_core(manifest: Manifest, mismatch: Mismatch) -> bool:
             dropped = _DROPPED_IN_V1BETA1.get(manifest.kind, dropped)
         if mismatch.path[-1] in dropped:
             return True
+    # The webhook writes a timeout into the checks.
+    if manifest.kind == "MachineHealthCheck" and mismatch.path == ("spec", "checks"):
+        return not manifest.mapping(*map(str, mismatch.path))
     is_required = mismatch.message == "is required"
     if manifest.kind == "KubeadmControlPlane":
         is_empty = "kubeadmConfigSpec" in mismatch.path and not _EMPTY.isdisjoint(mismatch.path)

@@ -115,6 +115,10 @@ def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
         yield from _of_control_plane(manifest)
     if kind == (_CORE, "Machine"):
         yield from _of_taints(manifest)
+        if manifest.mapping("spec") and not _is_bootstrapped(
+            manifest.mapping("spec").get("bootstrap")
+        ):
+            yield ("spec", "bootstrap"), "has neither configRef nor dataSecretName"
     if kind == _EXTENSION:
         yield from _of_extension(manifest)
     if manifest.api_group == _CORE and manifest.kind in _OF_MACHINES:

@@ -19,6 +19,14 @@ from capsmith.yamldoc.quote import quote
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 
 
+_OF_METADATA: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
+    (("name", "generateName", "namespace"), (str, date), "string"),
+    (("labels", "annotations"), (dict,), "object"),
+    (("finalizers", "ownerReferences"), (list,), "array"),
+)
+"""Fields of metadata, with the types of their values and the name of these."""
+
+
 class Mismatch(NamedTuple):
     """A place where an object does not match its CRD's schema."""
 
@@ -35,7 +43,13 @@ class Mismatch(NamedTuple):
 
 
 def find_metadata_mismatches(manifest: Manifest) -> Iterator[Mismatch]:
-    """Yield the labels and annotations that the API server refuses, whatever the kind."""
+    """Yield what the API server cannot decode in an object's metadata, whatever the kind."""
+    metadata = manifest.mapping("metadata")
+    for names, types, expected in _OF_METADATA:
+        for field in names:
+            value = metadata.get(field)
+            if value is not None and not isinstance(value, types):
+                yield Mismatch(("metadata", field), f"is {_name(value)}; expected {expected}")
     for name in ("labels", "annotations"):
         for key, value in manifest.mapping("metadata", name).items():
             # null becomes an empty string.
@@ -124,6 +138,9 @@ class _Comparison:
             # as well.
             if items is not None:
                 for number, item in enumerate(value):
+                    if item is None and complete and items.kind and not items.is_nullable:
+                        message = f"is null; expected {items.kind}"
+                        self._found.append(Mismatch((*path, number), message))
                     self._visit(items, item, (*path, number))
         elif isinstance(value, dict):
             self._visit_fields(part, value, path)
@@ -140,7 +157,9 @@ class _Comparison:
             elif not part.is_open:
                 self._found.append(Mismatch((*path, name), "is not a field"))
         for name in part.required if self._complete else ():
-            if name not in value:
+            below = part.properties.get(name)
+            is_dropped = below is not None and value.get(name) is None and not below.is_nullable
+            if name not in value or is_dropped:
                 self._found.append(Mismatch((*path, name), "is required", path))
 
 

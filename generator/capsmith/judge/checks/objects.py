@@ -47,6 +47,8 @@ class CoreRules:
 class CoreFaults:
     """What is wrong with an object of core or kubeadm, for any contract version."""
 
+    decoded: Manifest
+    """The object as the API server decodes it."""
     references: tuple[Refusal, ...]
     refusals: tuple[Refusal, ...]
     broken_rules: tuple[Mismatch, ...]
@@ -66,7 +68,8 @@ def check_objects_fit(context: Context, params: CoreRules) -> Iterator[Violation
         generic = ".".join("[]" if isinstance(step, int) else step for step in mismatch.path)
         key = (manifest.kind, f"{generic} {mismatch.message}")
         text = f"{manifest}: {where} {mismatch.message}"
-        first.setdefault(key, Violation(manifest, text, path=mismatch.path))
+        violation = Violation(manifest, text, path=mismatch.path, when=mismatch.when)
+        first.setdefault(key, violation)
         count[key] += 1
     for key, problem in first.items():
         more = f" ({count[key]} times)" if count[key] > 1 else ""
@@ -136,7 +139,8 @@ def _of_core(context: Context, params: CoreRules, manifest: Manifest) -> Iterato
         (check_objects_fit, id(manifest)),
         lambda: _find_core_faults(manifest, params, context.contract.core_kinds),
     )
-    wrong, refused = faults.references, [*find_refusals(manifest, version), *faults.refusals]
+    wrong = faults.references
+    refused = [*find_refusals(faults.decoded, version), *faults.refusals]
     yield from (Mismatch(path, why) for path, why in wrong)
     yield from (Mismatch(path, why, varies_with=path) for path, why in refused)
     yield from (each for each in faults.broken_rules if each.only in ("", version))
@@ -154,12 +158,23 @@ def _of_core(context: Context, params: CoreRules, manifest: Manifest) -> Iterato
 
 
 def _find_core_faults(manifest: Manifest, params: CoreRules, kinds: CoreKinds) -> CoreFaults:
+    decoded = replace(manifest, document=_drop_nulls(manifest.document))
     return CoreFaults(
-        references=tuple(find_wrong_references(manifest, params.references)),
-        refusals=(*find_selector_faults(manifest), *find_name_faults(manifest)),
-        broken_rules=tuple(find_broken_webhook_rules(manifest, params.rules)),
-        mismatches=tuple(find_core_mismatches(manifest, kinds)),
+        decoded=decoded,
+        references=tuple(find_wrong_references(decoded, params.references)),
+        refusals=(*find_selector_faults(decoded), *find_name_faults(decoded)),
+        broken_rules=tuple(find_broken_webhook_rules(decoded, params.rules)),
+        mismatches=tuple(find_core_mismatches(decoded, kinds)),
     )
+
+
+def _drop_nulls(value: Any) -> Any:
+    """Return a value as the API server decodes it, which drops fields and entries with null."""
+    if isinstance(value, list):
+        return [_drop_nulls(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _drop_nulls(each) for name, each in value.items() if each is not None}
 
 
 def _version(crd: Crd, manifest: Manifest) -> CrdVersion | None:

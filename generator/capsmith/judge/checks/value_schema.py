@@ -83,6 +83,11 @@ class ValueSchema:
         return self.schema.get(OPEN) is True or self.schema.get(EMBEDDED) is True
 
     @cached_property
+    def is_nullable(self) -> bool:
+        """Return whether null is a value; otherwise the API server drops it."""
+        return self.schema.get("nullable") is True
+
+    @cached_property
     def choices(self) -> list[Any]:
         """Return the values of the enum; empty if there is none."""
         return list_of(self.schema, "enum")

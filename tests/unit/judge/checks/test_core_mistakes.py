@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 import yaml
 
-from capsmith.judge.checks.evaluate import evaluate_manifests
+from capsmith.judge.checks.evaluate import evaluate_manifests, find_violations
 from capsmith.judge.checks.name_templates import explain_name
+from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.parse import parse_manifests
 from tests.core_mistakes import ACCEPTED as ACCEPTED_CHANGES
 from tests.core_mistakes import OF_CLASSES, OF_OBJECTS
@@ -102,3 +103,14 @@ def test_a_negative_number_of_replicas_is_found_for_kinds_of_the_release() -> No
         manifests, _ = parse_manifests(text, "cluster-template.yaml")
         found = evaluate_manifests((*components, *manifests), _contract("v1beta2"))
         assert ["CC-80" for _ in range(-size)] == [finding.id for finding in found]
+
+
+@pytest.mark.parametrize("kind", ["KubeadmConfigTemplate", "KubeadmControlPlaneTemplate"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_template_without_a_spec_breaks_when_it_is_used(version: str, kind: str) -> None:
+    """The API server takes it, but core creates no object from it."""
+    document = {**build_objects(version)[kind], "spec": None}
+    manifests, _ = parse_manifests(yaml.safe_dump(document), "cluster-template.yaml")
+    known = _contract(version)
+    found = list(find_violations(known.rules["CC-80"], Bundle(tuple(manifests), {}), known))
+    assert [each.when for each in found] == ["an object is created from the template"]

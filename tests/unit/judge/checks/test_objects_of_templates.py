@@ -94,3 +94,47 @@ def test_a_name_that_no_object_has_is_found(name: str) -> None:
 
 def test_a_name_with_a_variable_may_be_valid() -> None:
     assert find("{size: 1}", '"${CLUSTER_NAME}-a"') == []
+
+
+NULLS = CRD.replace(
+    "            properties:\n              size",
+    "            required: [image, note]\n"
+    "            properties:\n"
+    "              image: {type: string}\n"
+    "              note: {type: string, nullable: true}\n"
+    "              tags: {type: object, additionalProperties: {type: string}}\n"
+    "              size",
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("{size: 1, image: null, note: a}", "spec.image is required"),
+        ("{size: 1, image: a, note: a, zones: [null]}", "spec.zones.0 is null; expected string"),
+    ],
+)
+def test_a_null_is_no_value(spec: str, message: str) -> None:
+    assert find(spec, crds=NULLS) == [f"CC-80 AcmeMachine a: {message}"]
+
+
+@pytest.mark.parametrize("more", ["", ", tags: {a: null}", ", zones: null"])
+def test_a_null_that_the_api_server_drops_or_keeps_is_accepted(more: str) -> None:
+    assert find(f"{{size: 1, image: a, note: null{more}}}", crds=NULLS) == []
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "{name: 5}",
+        "{name: a, labels: [a]}",
+        "{name: a, annotations: b}",
+        "{name: a, finalizers: b}",
+    ],
+)
+def test_metadata_of_another_type_is_found(metadata: str) -> None:
+    text = OBJECT.replace("{name: %s}", metadata) % "{size: 1}"
+    files = {"infrastructure-components.yaml": CRD, "cluster-template.yaml": text}
+    manifests = [each for file in files for each in parse_manifests(files[file], file)[0]]
+    found = evaluate_manifests(manifests, contract("v1beta2"))
+    assert [each.id for each in found if "metadata" in each.message and "expected" in each.message]
