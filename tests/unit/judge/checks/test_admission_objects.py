@@ -92,3 +92,60 @@ def test_deep_patches_are_not_read(depth: int) -> None:
 )
 def test_broken_patches_have_no_obvious_result(text: str) -> None:
     assert read_patch(text).result == ""
+
+
+_CERTIFICATE = {
+    "apiVersion": "cert-manager.io/v1",
+    "kind": "Certificate",
+    "metadata": {"name": "a", "namespace": "b"},
+    "spec": {"secretName": "a", "issuerRef": {"name": "a"}, "dnsNames": ["a.b.svc"]},
+}
+_ISSUER = {
+    "apiVersion": "cert-manager.io/v1",
+    "kind": "Issuer",
+    "metadata": {"name": "a", "namespace": "b"},
+    "spec": {"selfSigned": {}},
+}
+_ACME = {"server": "https://a.example.com", "privateKeySecretRef": {"name": "a"}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"commonName": "a" * 65},
+        {"issuerRef": {"name": "a", "kind": "SelfSigned"}},
+        {"ipAddresses": "10.0.0.1"},
+        {"uris": [5]},
+        {"secretName": None},
+        {"encodeUsagesInRequest": "yes"},
+        {"privateKey": {"encoding": "PKCS12"}},
+        {"subject": {"organizations": "a"}},
+        {"secretTemplate": {"labels": {"a": 5}}},
+        {"keystores": {"jks": {"passwordSecretRef": {"name": "a"}}}},
+        {"keystores": {"pkcs12": {"create": True, "profile": "Modern"}}},
+        {"additionalOutputFormats": [{"type": "PEM"}]},
+    ],
+    ids=str,
+)
+def test_fields_of_certificates_are_judged(change: JSON) -> None:
+    assert find(_CERTIFICATE) == []
+    assert find({**_CERTIFICATE, "spec": {**_CERTIFICATE["spec"], **change}})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"ca": {}},
+        {"acme": {"server": "https://a.example.com"}},
+        {"acme": {**_ACME, "solvers": {"http01": {}}}},
+        {"acme": {**_ACME, "skipTLSVerify": "no"}},
+        {"vault": {"server": "https://a.example.com", "path": "a"}},
+        {"venafi": {"zone": "a", "tpp": {"url": "https://a.example.com"}}},
+        {"selfSigned": {"crlDistributionPoints": "https://a.example.com"}},
+        {"selfSigned": None},
+    ],
+    ids=str,
+)
+def test_fields_of_issuers_are_judged(spec: JSON) -> None:
+    assert find(_ISSUER) == find({**_ISSUER, "spec": {"acme": _ACME}}) == []
+    assert find({**_ISSUER, "spec": spec})
