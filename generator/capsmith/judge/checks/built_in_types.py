@@ -7,7 +7,7 @@ from typing import Any
 
 from capsmith.judge.checks.mismatches import Mismatch, find_value_mismatches
 from capsmith.judge.checks.value_schema import ValueSchema, read_schema
-from capsmith.manifests.parse import Manifest, mapping_of, text_of
+from capsmith.manifests.parse import Manifest, mapping_of, may_have_null, text_of
 
 KubernetesKinds = Mapping[str, Mapping[str, Any]]
 _OF_ALL_KINDS = 3
@@ -43,7 +43,7 @@ def drop_nulls(manifest: Manifest, kinds: KubernetesKinds) -> Any:
     Fields with null are absent, and items of lists and maps are the zero values of their types.
     """
     types = _find_types(manifest, kinds)
-    if types is None:
+    if types is None or not may_have_null(manifest.document):
         return manifest.document
     return _decode(read_schema(types), manifest.document)
 

@@ -23,6 +23,7 @@ from capsmith.manifests.parse import (
     find_value,
     list_of,
     mapping_of,
+    may_have_null,
     may_vary,
     text_of,
     texts_of,
@@ -158,7 +159,9 @@ def _of_core(context: Context, params: CoreRules, manifest: Manifest) -> Iterato
 
 
 def _find_core_faults(manifest: Manifest, params: CoreRules, kinds: CoreKinds) -> CoreFaults:
-    decoded = replace(manifest, document=_drop_nulls(manifest.document))
+    decoded = manifest
+    if may_have_null(manifest.document):
+        decoded = replace(manifest, document=_drop_nulls(manifest.document))
     return CoreFaults(
         decoded=decoded,
         references=tuple(find_wrong_references(decoded, params.references)),
