@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 
 from capsmith_runtime.infrastructure import (
+    Condition,
     Credentials,
     ReconcileError,
     SessionFactory,
@@ -74,6 +76,15 @@ def _record(machine: Any) -> Any:
     return PROVISIONED
 
 
+def _condition(message: str) -> Condition:
+    return Condition(type="LoggedIn", status=True, reason="Accepted", message=message)
+
+
+def _describe(machine: Any) -> Any:
+    message = f"the cloud accepts {machine.session(LogIns)}"
+    return replace(PROVISIONED, conditions=[_condition(message)])
+
+
 def _end(machine: Any) -> Any:
     raise TerminalError("Refused", f"the cloud does not accept {machine.session(LogIns)}")
 
@@ -94,7 +105,7 @@ class TestHiddenValues(ScriptedMachines):
         return caplog
 
     @scenario
-    @pytest.mark.parametrize("result", [_send, _report, _wait, _record, _end])
+    @pytest.mark.parametrize("result", [_send, _report, _wait, _record, _describe, _end])
     async def test_a_method_that_fails(
         self,
         env: InfrastructureEnvironment,

@@ -86,8 +86,8 @@ class Reflector:
             wait = 0.0
             began, before = monotonic(), self._seen
             try:
-                # Not after the server's time-out, so that a quiet kind costs no request: a server is
-                # stopped before its etcd is restored.
+                # Not after the server's time-out, so that a quiet kind costs no request: servers
+                # are stopped before their etcd is restored.
                 if listed and was_interrupted and await self._is_restored():
                     listed = False
                 was_interrupted = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -132,9 +133,11 @@ class Patcher:
     ) -> None:
         """Write the changed fields of the status, and the ``wanted`` conditions.
 
-        The observed generation is written only if ``complete`` is true (CRD-14).
+        Credentials in messages are hidden.  The observed generation is written only if ``complete``
+        is true (CRD-14).
         """
-        full = self._writer.merge_conditions(self.obj, status, wanted, self._now())
+        shown = [replace(each, message=redact(each.message)) for each in wanted]
+        full = self._writer.merge_conditions(self.obj, status, shown, self._now())
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
@@ -189,7 +192,7 @@ class Patcher:
 def ready(
     status: bool | None, reason: str, message: str, severity: Severity = "Warning"
 ) -> Condition:
-    """Return a Ready condition, Unknown if ``status`` is None; its message has no credentials.
+    """Return a Ready condition, Unknown if ``status`` is None.
 
     ``severity`` is only written in contract v1beta1 (ST-06).
     """
@@ -197,7 +200,7 @@ def ready(
         type=constants.READY_CONDITION,
         status=status,
         reason=reason,
-        message=redact(message),
+        message=message,
         severity=severity,
     )
 
