@@ -64,8 +64,9 @@ class Patch:
 
 def merge(base: Any, patch: Any) -> Any:
     """Return ``base`` with ``patch`` merged into it, without modifying either."""
-    if isinstance(base, Mapping) and isinstance(patch, Mapping):
-        result = dict(base)
+    if isinstance(patch, Mapping):
+        # What a patch adds has no nulls, either.
+        result = dict(base) if isinstance(base, Mapping) else {}
         for key, value in patch.items():
             if value is None:
                 result.pop(key, None)
@@ -152,6 +153,8 @@ class Kustomizations:
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.done: set[str] = set()
+        self._configured: set[str] = set()
+        """Folders of kustomizations with configurations, their own or those of inner ones."""
         self._files: dict[str, list[Manifest]] = {}
         self._kustomizations: dict[str, Manifest] = {}
         for manifest in manifests:
@@ -253,7 +256,14 @@ class Kustomizations:
             for manifest, source in copies:
                 if patch.fits(manifest, source.name):
                     patch.apply(manifest)
-        _transform(self._kustomizations[folder].document, [each.manifest for each in copies])
+        # kustomize itself does not know the references of CRDs; these files name them.
+        if self._kustomizations[folder].listing("configurations") or any(
+            name in self._configured for name in self._named(folder)
+        ):
+            self._configured.add(folder)
+        objects = [each.manifest for each in copies]
+        document = self._kustomizations[folder].document
+        _transform(document, objects, renames_crds=folder in self._configured)
         return copies
 
     def _list_parts(self, name: str, built: Mapping[str, Sequence[_Copy]]) -> Sequence[_Copy]:
@@ -287,12 +297,16 @@ def _copied(manifest: Manifest) -> Manifest:
     return replace(manifest, document=copy.deepcopy(manifest.document))
 
 
-def _transform(kustomization: Mapping[str, Any], objects: list[Manifest]) -> None:
+def _transform(
+    kustomization: Mapping[str, Any], objects: list[Manifest], renames_crds: bool
+) -> None:
+    """Apply a kustomization; ``renames_crds`` is whether it renames Services in CRDs."""
     prefix = text_of(kustomization, "namePrefix")
     namespace = text_of(kustomization, "namespace")
     # Subjects are matched before anything is renamed, because afterwards another provider's may
     # look the same.
     accounts = list(_bound_accounts(objects))
+    services = list(_called_services(objects, renames_crds))
     if prefix:
         _prefix(objects, prefix)
     if namespace:
@@ -302,6 +316,11 @@ def _transform(kustomization: Mapping[str, Any], objects: list[Manifest]) -> Non
         subject["name"] = account.name
         if namespace:
             subject["namespace"] = namespace
+    for service, is_renamed in services:
+        if is_renamed:
+            service["name"] = prefix + service["name"]
+        if namespace:
+            service["namespace"] = namespace
     for manifest in objects:
         document: Any = manifest.document
         common = mapping_of(kustomization, "commonLabels")
@@ -334,7 +353,17 @@ def _references(document: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
         yield reference, "name", text_of(reference, "kind")
     pod = _child(document, "spec", "template", "spec")
     yield pod, "serviceAccountName", _ACCOUNT
+    for volume in list_of(pod, "volumes"):
+        yield _child(volume, "secret"), "secretName", "Secret"
+        yield _child(volume, "configMap"), "name", "ConfigMap"
     yield _child(document, "spec"), "policyName", "ValidatingAdmissionPolicy"
+
+
+def _list_services(document: Any) -> Iterator[dict[str, Any]]:
+    """Yield the references of webhooks to Services."""
+    for webhook in list_of(document, "webhooks"):
+        yield _child(webhook, "clientConfig", "service")
+    yield _child(document, "spec", "conversion", "webhook", "clientConfig", "service")
 
 
 def _bound_accounts(objects: Sequence[Manifest]) -> Iterator[tuple[dict[str, Any], Manifest]]:
@@ -352,6 +381,27 @@ def _bound_accounts(objects: Sequence[Manifest]) -> Iterator[tuple[dict[str, Any
                 own = text_of(account.document, "metadata", "namespace")
                 if account.name == text_of(subject, "name") and namespace in ("", own):
                     yield subject, account
+
+
+def _called_services(
+    objects: Sequence[Manifest], renames_crds: bool
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Yield the references of webhooks whose namespace follows that of the build.
+
+    These are all references of CRDs, and those of other webhooks to Services of the build.  Each
+    comes with whether it is renamed with the Service.
+    """
+    known = {
+        (each.name, text_of(each.document, "metadata", "namespace"))
+        for each in objects
+        if each.kind == "Service"
+    }
+    for manifest in objects:
+        is_crd = manifest.kind == "CustomResourceDefinition"
+        for service in _list_services(manifest.document):
+            is_built = (text_of(service, "name"), text_of(service, "namespace")) in known
+            if is_built or (is_crd and service):
+                yield service, is_built and (renames_crds or not is_crd)
 
 
 def _namespace(manifest: Manifest, namespace: str) -> None:
@@ -382,16 +432,22 @@ def _is_workload(document: Any) -> bool:
 
 
 def _image(document: Any, image: Mapping[str, Any]) -> None:
-    for container in list_of(document, "spec", "template", "spec", "containers"):
-        name, tag = _parted(text_of(container, "image"))
+    pod = _child(document, "spec", "template", "spec")
+    for container in (*list_of(pod, "containers"), *list_of(pod, "initContainers")):
+        name, suffix = _parted(text_of(container, "image"))
         if name == image.get("name"):
-            new_tag = image.get("newTag", tag)
-            container["image"] = f"{image.get('newName', name)}{':' if new_tag else ''}{new_tag}"
+            tag, digest = text_of(image, "newTag"), text_of(image, "digest")
+            # A new tag or digest replaces both.
+            suffix = (f":{tag}" if tag else "") + (f"@{digest}" if digest else "") or suffix
+            container["image"] = f"{image.get('newName') or name}{suffix}"
 
 
 def _parted(image: str) -> tuple[str, str]:
-    name, colon, tag = image.rpartition(":")
-    return (name, tag) if colon and "/" not in tag else (image, "")
+    """Return an image's name, and its tag and digest with their separators."""
+    name = image.partition("@")[0]
+    before, colon, tag = name.rpartition(":")
+    name = before if colon and "/" not in tag else name
+    return name, image[len(name) :]
 
 
 def _child(document: Any, *path: str) -> dict[str, Any]:

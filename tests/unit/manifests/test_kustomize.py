@@ -309,3 +309,69 @@ def test_kustomizations_that_name_each_other_end() -> None:
     }
     (found,) = build(parsed(files))
     assert found.name == "thing"
+
+
+_WEBHOOKS = """\
+apiVersion: v1
+kind: Service
+metadata: {name: webhook, namespace: system}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, namespace: system}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: validation}
+webhooks:
+- {name: a, clientConfig: {service: {name: webhook, namespace: system}}}
+- {name: b, clientConfig: {service: {name: webhook, namespace: other}}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec: {conversion: {webhook: {clientConfig: {service: {name: webhook, namespace: system}}}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: system}
+spec:
+  template:
+    spec:
+      initContainers: [{name: i, image: "reg:5000/controller@sha256:aa"}]
+      containers: [{name: m, image: controller}, {name: n, image: "controller:v1@sha256:aa"}]
+      volumes: [{name: a, secret: {secretName: keys}}, {name: b, secret: {secretName: others}}]
+"""
+
+
+@pytest.mark.parametrize("configured", ["", "configurations: [kustomizeconfig.yaml]\n"])
+def test_references_follow_what_is_renamed(configured: str) -> None:
+    kustomization = """\
+namespace: acme-system
+namePrefix: acme-
+resources: [all.yaml]
+images:
+- {name: controller, newTag: v2}
+- {name: "reg:5000/controller", newName: ghcr.io/acme/controller}
+patches:
+- patch: |
+    apiVersion: v1
+    kind: Secret
+    metadata: {name: keys, annotations: {a: null, b: "1"}}
+"""
+    files = {"kustomization.yaml": kustomization + configured, "all.yaml": _WEBHOOKS}
+    manifests = [each for name, text in files.items() for each in parse_manifests(text, name)[0]]
+    _, secret, validation, crd, deployment = build(manifests)
+    services = [each["clientConfig"]["service"] for each in validation.listing("webhooks")]
+    renamed = {"name": "acme-webhook", "namespace": "acme-system"}
+    assert services == [renamed, {"name": "webhook", "namespace": "other"}]
+    assert crd.mapping("spec", "conversion", "webhook", "clientConfig", "service") == {
+        "name": "acme-webhook" if configured else "webhook",
+        "namespace": "acme-system",
+    }
+    assert secret.mapping("metadata", "annotations") == {"b": "1"}
+    pod = deployment.mapping("spec", "template", "spec")
+    images = [each["image"] for each in (*pod["initContainers"], *pod["containers"])]
+    assert images == ["ghcr.io/acme/controller@sha256:aa", "controller:v2", "controller:v2"]
+    names = [each["secret"]["secretName"] for each in pod["volumes"]]
+    assert names == ["acme-keys", "others"]
