@@ -89,8 +89,8 @@ class AddressProvider:
             references.pop()
         spec = {
             "address": "no address" if self._fault == "no-address" else free[0],
-            "prefix": pool["spec"]["prefix"],
-            "gateway": pool["spec"]["gateway"],
+            "prefix": 24,
+            "gateway": "192.0.2.1" if self._fault == "other-gateway" else "198.51.100.1",
             "claimRef": {"name": name},
             "poolRef": claim["spec"]["poolRef"],
         }
@@ -122,13 +122,16 @@ class AddressProvider:
         self._memory.write({**pool, "status": status})
 
 
-def open_session(fault: str = "", size: int = 4) -> IpamSession:
-    """Return a started session with a provider that has the fault, and a pool of some size."""
+def open_session(fault: str = "", size: int = 4, spec: JSON | None = None) -> IpamSession:
+    """Return a started session with a provider that has the fault, and a pool of some size.
+
+    ``spec`` has further fields of the pool.
+    """
     memory = Memory()
     provider = AddressProvider(memory, fault)
     memory.controllers.append(provider.reconcile)
     core = CoreObjects("v1beta2", NAMESPACE, "v1.36.0")
-    pools = IpamObjects(({**POOL, "spec": {**POOL["spec"], "size": size}},))
+    pools = IpamObjects(({**POOL, "spec": {**POOL["spec"], "size": size, **(spec or {})}},))
     manager = MemoryManager(provider.restart)
     client = MemoryClient(memory)
     session = IpamSession(client, core, "v1beta2", AT_ONCE, pools, manager=manager)

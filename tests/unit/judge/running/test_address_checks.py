@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from capsmith.clusters.processes.kube import JSON
 from capsmith.judge.running.checks import ADDRESSES
 from capsmith.judge.running.model import Skipped, Violated
 from tests.unit.judge.running.addresses import open_session
@@ -36,6 +37,25 @@ def test_a_fault_is_found(name: str, fault: str, message: str) -> None:
         CHECKS[name].run(open_session(fault))
     assert message in str(caught.value)
     assert caught.value.subject
+
+
+def test_fields_of_another_system_are_not_compared() -> None:
+    """The contract does not say what fields a pool has, nor what they mean."""
+    others: list[JSON] = [{"prefix": "198.51.100.0/24", "gateway": "main"}, {"prefix": 7}]
+    for spec in others:
+        CHECKS["address-content"].run(open_session(spec=spec))
+
+
+def test_the_gateway_of_the_pool_is_compared() -> None:
+    with pytest.raises(Violated, match=r"gateway is 192\.0\.2\.1, not 198\.51\.100\.1"):
+        CHECKS["address-content"].run(open_session("other-gateway"))
+
+
+def test_the_prefix_beside_ranges_is_compared() -> None:
+    with pytest.raises(Violated, match="prefix is 24, not 26"):
+        CHECKS["address-content"].run(
+            open_session(spec={"addresses": ["198.51.100.10-13"], "prefix": 26})
+        )
 
 
 def test_every_check_has_a_fault() -> None:

@@ -6,6 +6,7 @@ Covers unique allocation, release, exhausted pools, and manager restarts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
 
@@ -96,8 +97,7 @@ def _content(session: IpamSession, kind: str) -> None:
     except ValueError as error:
         raise Violated(str(error), where, "spec.address") from error
     expected = {
-        "prefix": pool.get("prefix", spec.get("prefix")),
-        "gateway": pool.get("gateway", spec.get("gateway")),
+        **_promised(pool, spec),
         "claimRef": {"name": claim["metadata"]["name"]},
     }
     for key, value in expected.items():
@@ -107,6 +107,20 @@ def _content(session: IpamSession, kind: str) -> None:
         if spec["poolRef"].get(key) != value:
             message = f"{key} is {spec['poolRef'].get(key)}, not {value}"
             raise Violated(message, where, "spec.poolRef")
+
+
+def _promised(pool: JSON, spec: JSON) -> JSON:
+    """Return prefix and gateway of an IPAddress, as the pool's spec has them.
+
+    The contract does not define a pool's fields. In pools of other systems, the prefix may be a
+    network or an id, so it counts only beside ``addresses``, and a gateway only as an IP address.
+    """
+    prefix, gateway = spec.get("prefix"), spec.get("gateway")
+    if "addresses" in pool and type(pool.get("prefix")) is int:
+        prefix = pool["prefix"]
+    with suppress(ValueError):
+        gateway = str(ip_address(str(pool.get("gateway"))))
+    return {"prefix": prefix, "gateway": gateway}
 
 
 def _owners(session: IpamSession, kind: str) -> None:
