@@ -271,6 +271,10 @@ _FORMATS = {
     "integer": ("int32", "int64"),
     "number": ("float", "double"),
 }
+_FORMAT_HINTS = {
+    "ip": "Write ipv4 or ipv6, or for both the rule isIP(self) in x-kubernetes-validations.",
+    "url": "Write uri, or the rule isURL(self) in x-kubernetes-validations.",
+}
 _RULES = "x-kubernetes-validations"
 _FLAGS = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 
@@ -406,7 +410,8 @@ def _keywords(field: FieldSchema, reporter: PathReporter) -> None:
     known = _FORMATS.get(field.type or "", ())
     if field.format is not None and known and field.format not in known:
         message = f"the API server does not check the format {quote(field.format)}"
-        reporter.add_warning("schema-format", message, suggest(field.format, known), "format")
+        hint = _FORMAT_HINTS.get(field.format) or suggest(field.format, known)
+        reporter.add_warning("schema-format", message, hint, "format")
 
 
 def _object(field: FieldSchema, reporter: PathReporter) -> None:

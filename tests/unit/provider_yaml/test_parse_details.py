@@ -43,6 +43,7 @@ def hints(text: str) -> list[str]:
         ("type: integer", "type: map", "with `additionalProperties: string`"),
         ("type: integer", "type: list", "Write `type: array` with `items: string`."),
         ("image: string!", "image:", "Give it a value, or remove the key."),
+        ("image: string!", "image: {type: string, format: ip}", "isIP(self)"),
         # In braces, a comma ends a text that has no quotes.
         ("size: string!", "size: {type: string, description: Size, S to L}", _QUOTE),
         ("size: string!", "size: {type: string, description: Size, S,\n  or L}", _QUOTE),

@@ -330,9 +330,14 @@ def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> li
 
 
 def _kinds(found: Cluster) -> list[str]:
-    """Return the kinds of the objects that providers create for Machines."""
-    objects = [obj for each in found.machines for obj in (each.bootstrap, each.infrastructure)]
-    return sorted({str(obj["kind"]).lower() for obj in objects if obj})
+    """Return the kinds of the providers' objects: those of the cluster, then those of Machines."""
+    of_cluster = (found.infrastructure, found.control_plane)
+    of_machines = [obj for each in found.machines for obj in (each.bootstrap, each.infrastructure)]
+    return [
+        kind
+        for objects in (of_cluster, of_machines)
+        for kind in sorted({str(obj["kind"]).lower() for obj in objects if obj})
+    ]
 
 
 def _scale(tool: str, deployment: str) -> str:

@@ -24,7 +24,14 @@ from capsmith.clusters.lab.status import (
     select_logs,
     to_data,
 )
-from tests.unit.clusters.lab.objects import bootstrap, cluster, deployment, infrastructure, machine
+from tests.unit.clusters.lab.objects import (
+    bootstrap,
+    cluster,
+    control_plane,
+    deployment,
+    infrastructure,
+    machine,
+)
 
 
 @pytest.fixture
@@ -172,13 +179,14 @@ def test_hints_name_exact_commands(running: LabFolder) -> None:
     provided = infrastructure("cp", provisioned=True)
     made = Cluster(
         cluster("Provisioned"),
+        control_plane=control_plane(1, 1),
         deployments=(deployment(2, 2),),
         machines=(MachineObjects(machine("cp", "Running"), provided, bootstrap("cp")),),
     )
     text = "\n".join(format_hints("acme", _lab_state(running), _run_state(running), made))
     for command in (
         "export KUBECONFIG=/k",
-        "get cluster,machine,acmeconfig,acmemachine",
+        "get cluster,machine,kubeadmcontrolplane,acmeconfig,acmemachine",
         "scale machinedeployment demo-md-0 --replicas 4",
         "kill -9 3",
         "delete cluster demo",
