@@ -19,7 +19,13 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.client import KubeClient
-from capsmith_runtime.reconcile.kubernetes_client import wait_for
+from capsmith_runtime.reconcile.kubernetes_client import (
+    ClientSession,
+    KubernetesClient,
+    connect,
+    wait_for,
+)
+from capsmith_runtime.reconcile.permissions import Anything
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
@@ -56,11 +62,19 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
     """All Machines, including outdated ones and those being deleted, oldest first."""
     initialized: bool
     """Whether the API server has ever responded; once true, this stays true."""
+    workload_client: KubernetesClient = field(
+        default_factory=KubernetesClient, repr=False, compare=False
+    )
+    """Workload cluster client, which may send any request that the kubeconfig allows.
+
+    Its methods raise NotAvailableError if there is no kubeconfig; do not catch it, so that the
+    reconcile waits.
+    """
     _workload: WorkloadReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     async def workload_async(self) -> KubeClient:
-        """Return a client for the workload cluster.
+        """Return a client for the workload cluster that can watch, unlike ``workload_client``.
 
         Raises NotAvailableError if there is no kubeconfig; do not catch it, so that the reconcile
         waits.
@@ -78,6 +92,12 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
     def api_server_answers(self) -> bool:
         """Return whether the API server responds; use this method in synchronous code."""
         return wait_for(self.api_server_answers_async, self._loop)
+
+
+def connect_workload_client(scope: ControlPlaneScope[Any]) -> None:
+    """Let the scope's ``workload_client`` send requests until the end of the call."""
+    session = ClientSession(scope._workload, Anything(), "", scope._loop)
+    connect(scope.workload_client, session)
 
 
 # No slots, because Class[T](...) fails with slots in Python 3.11.

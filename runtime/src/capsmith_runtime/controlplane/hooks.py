@@ -17,6 +17,7 @@ from capsmith_runtime.controlplane.api import (
     ControlPlaneReconciler,
     ControlPlaneScope,
     WorkloadReader,
+    connect_workload_client,
 )
 from capsmith_runtime.controlplane.control_plane import (
     ControlPlane,
@@ -29,6 +30,7 @@ from capsmith_runtime.controlplane.control_plane import (
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer
 from capsmith_runtime.errors import ContractError, ReconcileError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope, describe_owner
 from capsmith_runtime.reconcile.context import ControllerContext
@@ -41,6 +43,8 @@ from capsmith_runtime.reconcile.scopes import ScopeFields
 from capsmith_runtime.reconcile.status_reporter import describe_failure, limit_message
 
 T = TypeVar("T")
+
+_log = get_logger("control-plane")
 
 
 class HookCaller:
@@ -111,9 +115,10 @@ class HookCaller:
         argument: ControlPlaneScope[Any] | ControlPlaneMember[Any],
         expected: type[T],
     ) -> T | Waiting:
-        scope, member = argument, ""
         if isinstance(argument, ControlPlaneMember):
             scope, member = argument.control_plane, argument.machine.name
+        else:
+            scope, member = argument, ""
         key = (getattr(hook, "__name__", repr(hook)), member)
         calls = self._calls.get(key_of(obj))
         if calls is None:
@@ -121,6 +126,8 @@ class HookCaller:
             self._calls[key_of(obj)] = calls
         try:
             with connect_scope(scope, self._context, obj):
+                # The former hook of this reconcile has ended its session.
+                connect_workload_client(scope)
                 result = await calls.call(
                     key, hook, scope, arguments=(argument,), owner=describe_owner(obj)
                 )
@@ -267,6 +274,7 @@ class LifecycleHooks:
     ) -> None:
         result = await self._hooks.health(control_plane.obj, scope)
         if isinstance(result, ControlPlaneHealth):
+            _warn_of_unknown_names(result, control_plane)
             summary.health, summary.is_health_known = result, True
             summary.requeue_after(result.requeue_after)
             return
@@ -275,6 +283,17 @@ class LifecycleHooks:
         message = result.message or result.reason
         unknown = {m.name: message for m in control_plane.machines if m.node_name is not None}
         summary.health = ControlPlaneHealth(unhealthy=unknown)
+
+
+def _warn_of_unknown_names(health: ControlPlaneHealth, control_plane: ControlPlane) -> None:
+    """Log the names that have no effect, for example because they are those of Nodes."""
+    names = {machine.name for machine in control_plane.machines}
+    for unknown in sorted(health.unhealthy.keys() - names):
+        _log.warning(
+            "health reports a name that no Machine of the control plane has",
+            name=unknown,
+            key=str(key_of(control_plane.obj)),
+        )
 
 
 def build_scope(
