@@ -27,6 +27,12 @@ _current: contextvars.ContextVar[HandlerCall | None] = contextvars.ContextVar(
 )
 
 
+def find_handler_name() -> str:
+    """Return the name of the handler that this context runs, or an empty string if none."""
+    call = _current.get()
+    return "" if call is None else call.name
+
+
 class HandlerCall:
     """A call to a handler; it is busy while the handler or one of its threads is running."""
 

@@ -16,9 +16,11 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
 from capsmith_runtime.testing import clock
+from capsmith_runtime.testing.blocking_calls import find_blocking_calls
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.limits import SCENARIO_WAITS, limits
 from capsmith_runtime.testing.provider import ProviderUnderTest, slice_of
+from capsmith_runtime.testing.secret_values import SecretValueDetector, find_secret_values
 
 DEBOUNCE_SECONDS = 0.15
 QUIET_TURN_SECONDS = 0.01
@@ -38,7 +40,7 @@ class _LastRecords(logging.Handler):
     """Keeps the latest log records while it is used as a context manager."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(logging.WARNING)
         self._records: deque[logging.LogRecord] = deque(maxlen=LOG_LINES)
 
     def __enter__(self) -> Self:
@@ -125,8 +127,16 @@ class TestEnvironment:
                 error.add_note(report)
                 raise
 
-        with log:
+        find_blocking_calls()
+        with log, SecretValueDetector(self.secret_values()) as secret_values:
             clock.run(bounded())
+        _check_blocking_calls(find_blocking_calls())
+        secret_values.look_into(self.api.all_states())
+        secret_values.check()
+
+    def secret_values(self) -> Mapping[str, str]:
+        """Return the values that no one may read in a log or status, each with its description."""
+        return find_secret_values(self.manifests)
 
     def start(self, *, extra: Mapping[str, object] | None = None, **changes: Any) -> None:
         """Start the component's manager; ``changes`` replace its options."""
@@ -255,6 +265,14 @@ class TestEnvironment:
             for obj in self.api.everything()
             if "status" in obj
         )
+
+
+def _check_blocking_calls(found: list[str]) -> None:
+    """Fail if asynchronous code of the author has blocked the event loop."""
+    assert not found, (
+        "the whole manager waits while these calls last:\n  " + "\n  ".join(found) + "\nCall them"
+        " from a method that is `def`, not `async def`, or with asyncio.to_thread."
+    )
 
 
 def _check_repetitions(writes: Counter[tuple[str, str, NamespacedName]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
@@ -262,6 +262,11 @@ class FakeApi:
     def everything(self) -> list[JSON]:
         """Return the objects of all kinds."""
         return [copy_object(obj) for obj in self._objects.values()]
+
+    def all_states(self) -> Iterator[JSON]:
+        """Yield each state of each object since the start, in the order of writes; not copied."""
+        for _, _, event in self._log:
+            yield event.object
 
     def find(self, kind: str, key: NamespacedName) -> JSON | None:
         """Return an object, or None if it does not exist."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from datetime import datetime
 
 from capsmith_runtime.bootstrap.api import CertificatePurpose
@@ -12,6 +13,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.bootstrap.certificates import PURPOSES, certificate_of
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.testing.secret_values import find_secret_line
 
 NAMESPACE = "default"
 GROUP = "cluster.x-k8s.io"
@@ -30,6 +32,15 @@ class BootstrapEnvironment(TestEnvironment):
     ) -> None:
         super().__init__(provider, component, core_version)
         self.kind = kind
+
+    def secret_values(self) -> Mapping[str, str]:
+        """Return the secret values of the samples, and a line of each private key."""
+        keys = {
+            find_secret_line(key): f"the private key of the certificate {purpose}"
+            for purpose in PURPOSES
+            if (key := certificate_of(purpose).private_key)
+        }
+        return {**super().secret_values(), **keys}
 
     def add_cluster(self, name: str = "c1", *, ready: bool = True) -> NamespacedName:
         """Add a Cluster with an endpoint and certificates, whose control plane is not up yet."""
