@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from capsmith_runtime.testing.provider import MembersDouble
 
 _skipped: dict[str, str] = {}
 _other_values: dict[str, dict[str, Any]] = {}
+_members_double: type[MembersDouble] | None = None
 
 
 def skip_scenario(name: str, *, reason: str) -> None:
@@ -28,6 +32,20 @@ def set_other_values(kind: str, values: Mapping[str, Any]) -> None:
     that are not listed, tests append a digit to strings and add 1 to numbers.
     """
     _other_values[kind] = dict(values)
+
+
+def use_members_double(double: type[MembersDouble]) -> None:
+    """Test with what runs on the machines of a control plane; call this in ``tests/conftest.py``.
+
+    An instance of ``double`` acts on the Nodes of each test, and knows which of them are members.
+    """
+    global _members_double
+    _members_double = double
+
+
+def find_members_double() -> type[MembersDouble] | None:
+    """Return the class that :func:`use_members_double` has set, if any."""
+    return _members_double
 
 
 def find_other_values(kind: str) -> Mapping[str, Any]:

@@ -78,6 +78,21 @@ def add_identities(
     api.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
 
 
+def add_namespace(api: FakeApi, kinds: Iterable[IdentityType], namespace: str) -> None:
+    """Add a namespace that may use all sample identities; it has copies of the namespaced ones."""
+    api.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    for kind in kinds:
+        for identity in api.all(kind.resource.kind):
+            if kind.resource.namespaced:
+                secret = identity["spec"].get("secretRef", {}).get("name", "")
+                found = api.find("Secret", NamespacedName(NAMESPACE, secret))
+                for each in (identity, found) if found else (identity,):
+                    api.add(_in_namespace(_without_history(each), namespace))
+            else:
+                key = NamespacedName("", identity["metadata"]["name"])
+                api.change(kind.resource.kind, key, {"spec": {"allowedNamespaces": {"list": None}}})
+
+
 def refer_to_first(manifests: Manifests, kinds: Iterable[IdentityType]) -> JSON:
     """Return an ``identityRef`` to the first sample identity."""
     kind = next(iter(kinds)).resource.kind
@@ -147,6 +162,11 @@ def remove_identity(api: FakeApi, reference: JSON) -> JSON:
     api.remove(reference["kind"], key)
     kept = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
     return {**identity, "metadata": kept}
+
+
+def _without_history(obj: JSON) -> JSON:
+    kept = {key: value for key, value in obj.items() if key != "status"}
+    return {**kept, "metadata": {"name": obj["metadata"]["name"]}}
 
 
 def _in_namespace(obj: JSON, namespace: str) -> JSON:

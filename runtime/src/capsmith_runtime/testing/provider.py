@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import pytest
 
 from capsmith_runtime.component import Component
+from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.reconcile.groups import ControllerGroupFactory
 from capsmith_runtime.testing.faults import Faults
 from capsmith_runtime.testing.manifests import Manifests
@@ -180,6 +181,32 @@ class KnowsAddresses(Protocol):
 
     def addresses(self) -> list[str]:
         """Return one name, in any format, for each address that is allocated."""
+        ...
+
+
+class WorkloadCluster(Protocol):
+    """Protocol for the objects of a workload cluster in the tests, without requests."""
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """Return all objects of a kind, such as Node."""
+        ...
+
+    def change(self, kind: str, key: NamespacedName, body: dict[str, Any]) -> dict[str, Any]:
+        """Apply a JSON merge patch to an object, as another client does."""
+        ...
+
+
+class MembersDouble(ServiceDouble, Protocol):
+    """Protocol for a test double of what runs on the machines of a control plane, such as etcd."""
+
+    def act(self, cluster: WorkloadCluster) -> None:
+        """Do what the software on the machines does whenever an object has changed.
+
+        For example, let a new Node join, and let a Node leave whose annotation requests it.
+        """
+
+    def members(self) -> list[str]:
+        """Return the names of the Nodes that are members."""
         ...
 
 

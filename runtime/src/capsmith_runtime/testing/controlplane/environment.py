@@ -18,6 +18,8 @@ from capsmith_runtime.testing.controlplane.fake_machines import (
     template_of,
 )
 from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.manifests import Manifests
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
 NAMESPACE = "default"
@@ -39,7 +41,11 @@ class ControlPlaneEnvironment(TestEnvironment):
         super().__init__(provider, component, core_version)
         self.kind = kind
         self.annotations = Annotations(kind.finalizer)
-        self.machines = FakeMachines(self.api, kind, self.initialized)
+        self.workload = FakeApi(core_version, Manifests(()))
+        """The API server of the workload cluster, with a Node for each Machine that has joined."""
+        self.is_unreachable = False
+        """Whether the API server of the workload cluster does not respond."""
+        self.machines = FakeMachines(self.api, self.workload, kind, self.initialized)
         self._core_at_work: asyncio.Task[None] | None = None
         for made in (
             crd_of("infrastructure.cluster.x-k8s.io", "FakeMachineTemplate"),

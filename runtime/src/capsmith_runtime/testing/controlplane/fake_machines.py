@@ -10,13 +10,17 @@ from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.provider import MembersDouble
 
 FINALIZER = "machine.cluster.x-k8s.io"
 PRE_TERMINATE = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
+MEMBER_SECONDS = 1.0
+"""Time that the software on the machines takes to notice a change."""
 TIME = "2030-01-01T00:00:00Z"
 VERSION = "v1.34.0"
 """Version of Kubernetes of the Nodes of Machines that have none."""
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+NODE_ROLE = "node-role.kubernetes.io/control-plane"
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 
 
@@ -24,9 +28,18 @@ class FakeMachines:
     """Adopts the objects of Machines, gives the Machines Nodes, and removes them in order."""
 
     def __init__(
-        self, api: FakeApi, kind: ControlPlaneKind, initialized: Callable[[], bool]
+        self,
+        api: FakeApi,
+        workload: FakeApi,
+        kind: ControlPlaneKind,
+        initialized: Callable[[], bool],
     ) -> None:
         self._api = api
+        self._workload = workload
+        self.members: MembersDouble | None = None
+        """The author's test double of what runs on the machines."""
+        self.left_behind: list[str] = []
+        """Names of Nodes that were members when their servers were deleted, before others left."""
         self._kinds = ("FakeMachine", kind.bootstrap_kind)
         self._initialized = initialized
         self._hold = False
@@ -54,13 +67,30 @@ class FakeMachines:
 
     async def run(self) -> None:
         """Act as core's Machine controller until the task is cancelled."""
+        members = asyncio.create_task(self._run_members())
+        try:
+            await self._run()
+        finally:
+            members.cancel()
+
+    async def _run_members(self) -> None:
+        """Let the software on the machines act, a while after each change."""
+        seen = -1
+        while self.members is not None:
+            while seen == self._workload.version:
+                await self._workload.wait_for_change()
+            await asyncio.sleep(MEMBER_SECONDS)
+            seen = self._workload.version
+            self.members.act(self._workload)
+
+    async def _run(self) -> None:
         seen: object = None
         while True:
             # Nothing has changed, so core would have had no event.
-            while seen == (self._api.version, self.hold, self.draining):
+            while seen == self._state():
                 await self._api.wait_for_change()
             await asyncio.sleep(0.002)
-            seen = self._api.version, self.hold, self.draining
+            seen = self._state()
             for machine in self._api.all("Machine"):
                 if CONTROL_PLANE not in (machine["metadata"].get("labels") or {}):
                     continue
@@ -68,6 +98,9 @@ class FakeMachines:
                     self._play(machine)
                 except NotFoundError:
                     continue
+
+    def _state(self) -> object:
+        return self._api.version, self.hold, self.draining
 
     def condition(
         self, name: str, condition_type: str, status: str, reason: str = "Because"
@@ -109,7 +142,11 @@ class FakeMachines:
         elif self._initialized() and "nodeRef" not in (machine.get("status") or {}):
             # Core looks for Nodes only once the control plane is initialised.
             version = machine["spec"].get("version", VERSION)
-            found = {"nodeRef": {"name": key.name}, "nodeInfo": {"kubeletVersion": version}}
+            self._join(machine, find_node_name(key.name), version)
+            found = {
+                "nodeRef": {"name": find_node_name(key.name)},
+                "nodeInfo": {"kubeletVersion": version},
+            }
             self._api.change("Machine", key, {"status": found})
             for condition_type in ("NodeHealthy", "Ready", "Available"):
                 current = self._api.find("Machine", key)
@@ -128,7 +165,39 @@ class FakeMachines:
         for kind in self._kinds:
             if self._api.find(kind, key) is not None:
                 self._api.remove(kind, key)
+        self._leave(find_node_name(key.name))
         self._api.change("Machine", key, {"metadata": {"finalizers": None}})
+
+    def _join(self, machine: JSON, name: str, version: str) -> None:
+        """Add the Node of a Machine to the workload cluster, as its kubelet does."""
+        if self._workload.find("Node", NamespacedName("", name)) is not None:
+            return  # it has joined before a move
+        self._workload.add(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": {NODE_ROLE: ""}},
+                "spec": {"providerID": machine["spec"]["providerID"]},
+                "status": {
+                    "nodeInfo": {"kubeletVersion": version},
+                    "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+                },
+            }
+        )
+        # A server is a member before its Node is ready.
+        if self.members is not None:
+            self.members.act(self._workload)
+
+    def _leave(self, name: str) -> None:
+        """Remove the Node of a Machine whose server has been deleted."""
+        key = NamespacedName("", name)
+        if self._workload.find("Node", key) is None:
+            return
+        others = [each for each in self._workload.all("Node") if each["metadata"]["name"] != name]
+        # The last member takes its cluster with it.
+        if self.members is not None and others and name in self.members.members():
+            self.left_behind.append(name)
+        self._workload.remove("Node", key)
 
     def _set(
         self, machine: JSON, condition_type: str, status: str, reason: str = "Because"
@@ -150,6 +219,11 @@ class FakeMachines:
         metadata = machine["metadata"]
         body = {"status": {"v1beta2": inner} if old else inner}
         self._api.change("Machine", NamespacedName(metadata["namespace"], metadata["name"]), body)
+
+
+def find_node_name(machine: str) -> str:
+    """Return the name of a Machine's Node, which differs from that of the Machine."""
+    return f"{machine}-node"
 
 
 def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:

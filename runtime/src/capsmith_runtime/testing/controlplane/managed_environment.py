@@ -14,7 +14,7 @@ from capsmith_runtime.controlplane.managed.controllers import ManagedControlPlan
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.environment import TestEnvironment
-from capsmith_runtime.testing.identities import add_identities, find_identity_kinds
+from capsmith_runtime.testing.identities import add_identities, add_namespace, find_identity_kinds
 from capsmith_runtime.testing.provider import HostingDouble, ProviderUnderTest
 from capsmith_runtime.workload.kubeconfig import Access, parse
 
@@ -67,30 +67,37 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         )
         self.component = replace(self.component, groups=(*others, own))
 
-    def add_cluster(self, *, provisioned: bool = True) -> JSON:
+    def add_namespace(self, name: str) -> None:
+        """Add a namespace with the identities that control planes in it need."""
+        kinds = find_identity_kinds(self.component)
+        add_namespace(self.api, kinds if CREDENTIALS_FEATURE in self.kind.features else (), name)
+
+    def add_cluster(self, *, provisioned: bool = True, namespace: str = NAMESPACE) -> JSON:
         """Add the Cluster, and return it as it was before its infrastructure was provisioned."""
         made = self.api.add(
             {
                 "apiVersion": f"{GROUP}/{self.api.core_version}",
                 "kind": "Cluster",
-                "metadata": {"namespace": NAMESPACE, "name": CLUSTER.name},
+                "metadata": {"namespace": namespace, "name": CLUSTER.name},
                 "spec": {},
             }
         )
         if provisioned:
-            self.provision()
+            self.provision(namespace)
         return made
 
-    def provision(self) -> None:
+    def provision(self, namespace: str = NAMESPACE) -> None:
         """Mark the Cluster's infrastructure as provisioned."""
         status: JSON = {"initialization": {"infrastructureProvisioned": True}}
         if self.is_old_core:
             status = {"infrastructureReady": True}
-        self.api.change("Cluster", CLUSTER, {"status": status})
+        self.api.change("Cluster", CLUSTER._replace(namespace=namespace), {"status": status})
 
-    def add_control_plane(self, version: str = VERSION, **changes: Any) -> None:
+    def add_control_plane(
+        self, version: str = VERSION, *, namespace: str = NAMESPACE, **changes: Any
+    ) -> None:
         """Add a control plane as core creates it; ``changes`` override its spec."""
-        cluster = self.api.find("Cluster", CLUSTER)
+        cluster = self.api.find("Cluster", CLUSTER._replace(namespace=namespace))
         assert cluster is not None
         owner = {
             "apiVersion": cluster["apiVersion"],
@@ -103,7 +110,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
                 "apiVersion": self.kind.resource.api_version,
                 "kind": self.kind.resource.kind,
                 "metadata": {
-                    "namespace": NAMESPACE,
+                    "namespace": namespace,
                     "name": CONTROL_PLANE.name,
                     "labels": {CLUSTER_NAME: CLUSTER.name},
                     "ownerReferences": [owner],
@@ -130,19 +137,20 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         await asyncio.sleep(0)
         await self.quiet()
 
-    def obj(self) -> JSON:
+    def obj(self, namespace: str = NAMESPACE) -> JSON:
         """Return the control plane object from the fake API server."""
-        found = self.api.find(self.kind.resource.kind, CONTROL_PLANE)
+        key = CONTROL_PLANE._replace(namespace=namespace)
+        found = self.api.find(self.kind.resource.kind, key)
         assert found is not None, "the control plane is gone"
         return found
 
-    def status(self) -> JSON:
+    def status(self, namespace: str = NAMESPACE) -> JSON:
         """Return the status of the control plane object, or an empty object."""
-        return self.obj().get("status") or {}
+        return self.obj(namespace).get("status") or {}
 
-    def initialized(self) -> bool:
+    def initialized(self, namespace: str = NAMESPACE) -> bool:
         """Return whether the control plane is reported as initialized (CP-02, CP-03)."""
-        status = self.status()
+        status = self.status(namespace)
         if self.contract == "v1beta1":
             return status.get("initialized") is True
         return (status.get("initialization") or {}).get("controlPlaneInitialized") is True

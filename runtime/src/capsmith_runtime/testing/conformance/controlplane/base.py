@@ -13,10 +13,12 @@ from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.controlplane.managed.controller import ManagedControlPlaneKind
 from capsmith_runtime.controlplane.managed.controllers import ManagedControlPlaneControllers
 from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
+from capsmith_runtime.testing.adjustments import find_members_double
 from capsmith_runtime.testing.conformance.base import Case, Conformance, KindCase, kind_cases
 from capsmith_runtime.testing.controlplane.environment import ControlPlaneEnvironment
 from capsmith_runtime.testing.controlplane.managed_environment import ManagedControlPlaneEnvironment
 from capsmith_runtime.testing.provider import HostingDouble, ProviderUnderTest
+from capsmith_runtime.workload.client import ClusterUnreachableError
 
 Override = Callable[..., None]
 
@@ -31,18 +33,27 @@ class ControlPlaneConformance(Conformance):
 
     @pytest.fixture
     def env(
-        self, case: KindCase[ControlPlaneKind], monkeypatch: pytest.MonkeyPatch
+        self,
+        case: KindCase[ControlPlaneKind],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> ControlPlaneEnvironment:
         """Return a management cluster with a control plane that consists of Machines.
 
-        The workload cluster's API server responds immediately.
+        The workload cluster's API server responds immediately, and has a Node for each Machine.
         """
         env = ControlPlaneEnvironment(case.provider, case.component, case.core_version, case.kind)
 
         async def workload(self: ClusterAccess, cluster: object) -> object:
-            return env.api
+            if env.is_unreachable:
+                raise ClusterUnreachableError("the API server does not respond", is_of_runtime=True)
+            return env.workload
 
         monkeypatch.setattr(ClusterAccess, "workload", workload)
+        double = find_members_double()
+        if double is not None:
+            env.machines.members = double(tmp_path)
+            env.machines.members.start(monkeypatch)
         return env
 
     @pytest.fixture

@@ -15,6 +15,7 @@ from capsmith_runtime.testing.controlplane.environment import (
     NAMESPACE,
     ControlPlaneEnvironment,
 )
+from capsmith_runtime.testing.controlplane.fake_machines import find_node_name
 from capsmith_runtime.testing.fake_api import WriteLimit
 
 
@@ -39,6 +40,28 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         assert env.annotations.remediation_in_progress not in env.obj()["metadata"]["annotations"]
 
     @scenario
+    async def test_a_machine_that_never_joins_is_replaced(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """A broken Machine is replaced even if it has never had a Node.
+
+        Hooks must not fail then: ``node_name`` of the Machine is None.
+
+        Proves: CP-31.
+        """
+        await env.running(3)
+        before = set(env.names())
+        env.machines.hold = True
+        env.change(replicas=4)
+        await env.eventually("the fourth is made", lambda: len(env.names()) == 4)
+        (broken,) = set(env.names()) - before
+        for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
+            env.machines.condition(broken, condition_type, "False")
+        await env.eventually("it is gone", lambda: broken not in env.names())
+        env.machines.hold = False
+        await env.settled(4)
+
+    @scenario
     async def test_a_machine_is_replaced_on_request(self, env: ControlPlaneEnvironment) -> None:
         """A Machine with the annotation ``remediate-machine`` is replaced.
 
@@ -48,6 +71,44 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         broken = env.names()[0]
         note = {"metadata": {"annotations": {f"{GROUP}/remediate-machine": ""}}}
         env.api.change("Machine", NamespacedName(NAMESPACE, broken), note)
+        await env.eventually("it is gone", lambda: broken not in env.names())
+        await env.settled(3)
+
+    @scenario
+    async def test_a_control_plane_waits_for_its_api_server(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """A control plane is not initialized before its API server responds.
+
+        Core and other providers connect to the cluster from then on.
+
+        Proves: CP-02.
+        """
+        env.is_unreachable = True
+        env.add_control_plane(1)
+        await env.eventually("a Machine exists", env.names)
+        await env.quiet()
+        assert not env.initialized()
+        env.is_unreachable = False
+        await env.settled(1)
+        assert env.initialized()
+
+    @scenario
+    async def test_a_machine_whose_node_is_gone_is_replaced(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """A broken Machine is replaced even if its Node no longer exists.
+
+        A cloud controller deletes the Node of a server that is gone: hooks that read Nodes must
+        not fail then, because nothing is scaled or deleted until they succeed.
+
+        Proves: CP-31.
+        """
+        await env.running(3)
+        broken = env.names()[0]
+        env.workload.remove("Node", NamespacedName("", find_node_name(broken)))
+        for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
+            env.machines.condition(broken, condition_type, "False")
         await env.eventually("it is gone", lambda: broken not in env.names())
         await env.settled(3)
 

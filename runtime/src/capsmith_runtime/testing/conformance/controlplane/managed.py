@@ -21,6 +21,7 @@ from capsmith_runtime.testing.controlplane.managed_environment import (
 from capsmith_runtime.testing.fake_api import WriteLimit
 from capsmith_runtime.testing.provider import HostingDouble
 
+ELSEWHERE = "elsewhere"
 ANOTHER = """
 clusters: [{name: c, cluster: {server: "https://another.test:6443"}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
@@ -205,6 +206,32 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         env.api.remove("Secret", KUBECONFIG)
         await env.eventually("it is back", lambda: env.api.find("Secret", KUBECONFIG))
         assert env.kubeconfig() == before
+
+    @scenario
+    async def test_control_planes_of_one_name_are_kept_apart(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Control planes of one name in two namespaces are two; each is deleted on its own.
+
+        Names are unique in a namespace only: use ``external_id`` or ``short_id``.
+
+        Proves: CP-34, SM-09.
+        """
+        await env.running()
+        env.add_namespace(ELSEWHERE)
+        env.add_cluster(namespace=ELSEWHERE)
+        env.add_control_plane(namespace=ELSEWHERE)
+        await env.eventually("the other is initialised", lambda: env.initialized(ELSEWHERE))
+        await env.quiet()
+        assert len(env.hosting.control_planes()) == 2
+
+        kind = env.kind.resource.kind
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
+        assert len(env.hosting.control_planes()) == 1
+        await env.restart()
+        await env.quiet()
+        assert len(env.hosting.control_planes()) == 1
 
     @scenario
     async def test_a_pause_stops_everything(self, env: ManagedControlPlaneEnvironment) -> None:
