@@ -54,6 +54,13 @@ class LoginRefused(ReconcileError):
         super().__init__("LoginRefused", "401 Unauthorized: the cloud refuses the credentials")
 
 
+class NoCapacity(ReconcileError):
+    """A simulated rejection of a creation, because no capacity is left; it had no effect."""
+
+    def __init__(self) -> None:
+        super().__init__("NoCapacity", "the cloud has no capacity left", retry_after=RETRY_SECONDS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
     """The faults that a simulated cloud injects into calls.
@@ -80,11 +87,13 @@ class Faults:
     """Number of searches that fail to find a newly created resource."""
     vanish: float = 0.0
     """Share of successful searches after which the found resource is deleted."""
+    full: float = 0.0
+    """Share of creations and allocations that are refused because no capacity is left."""
     seed: int = 0
     """Seed that decides which calls fail; the same seed always selects the same calls."""
 
     def __post_init__(self) -> None:
-        for name in ("hang", "error", "limit", "refuse", "lost", "vanish"):
+        for name in ("hang", "error", "limit", "refuse", "lost", "vanish", "full"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be between 0 and 1")
         if self.slow < 0.0 or self.late < 0:
@@ -165,6 +174,10 @@ class _Injector:
         # disturb the same ones.
         chance = Random(f"{faults.seed}/{name}/{key}/{self._calls[name, key]}")
         self._fail_before(faults, chance)
+        if verb in _CREATE and faults.full and chance.random() < faults.full:
+            if verb == "allocate":
+                return None
+            raise NoCapacity
         pause = chance.uniform(0.0, faults.slow) / 2
         time.sleep(pause)
         result = self._run(verb, name.removeprefix(verb), key, run, faults, chance)

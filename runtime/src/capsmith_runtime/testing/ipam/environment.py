@@ -10,7 +10,7 @@ from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.environment import TestEnvironment, condition
-from capsmith_runtime.testing.identities import add_identities, find_identity_kinds
+from capsmith_runtime.testing.identities import add_identities, add_namespace, find_identity_kinds
 from capsmith_runtime.testing.provider import KnowsAddresses, ProviderUnderTest, ServiceDouble
 
 NAMESPACE = "default"
@@ -46,9 +46,16 @@ class IPAMEnvironment(TestEnvironment):
         """Return whether the pools allocate from ranges in their spec."""
         return "ranges" in self.kind.features
 
-    def add_pool(self, fields: JSON | None = None, name: str = "p1") -> NamespacedName:
+    def add_namespace(self, name: str) -> None:
+        """Add a namespace with the identities that pools and claims in it need."""
+        kinds = find_identity_kinds(self.component)
+        add_namespace(self.api, kinds if CREDENTIALS_FEATURE in self.kind.features else (), name)
+
+    def add_pool(
+        self, fields: JSON | None = None, name: str = "p1", *, namespace: str = NAMESPACE
+    ) -> NamespacedName:
         """Add a pool and return its key; it has five addresses unless ``fields`` sets others."""
-        key = NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", name)
+        key = NamespacedName(namespace if self.kind.resource.namespaced else "", name)
         spec = self.manifests.sample_spec(self.kind.resource.kind)
         if self.has_ranges:
             spec = {**{k: v for k, v in spec.items() if k != "gateway"}, **(fields or FIVE)}
@@ -76,10 +83,16 @@ class IPAMEnvironment(TestEnvironment):
         return key
 
     def add_claim(
-        self, pool: NamespacedName, name: str = "a1", *, cluster: str = "", **meta: Any
+        self,
+        pool: NamespacedName,
+        name: str = "a1",
+        *,
+        namespace: str = NAMESPACE,
+        cluster: str = "",
+        **meta: Any,
     ) -> NamespacedName:
         """Add a claim on a pool and return its key; ``meta`` are additional metadata fields."""
-        key = NamespacedName(NAMESPACE, name)
+        key = NamespacedName(namespace, name)
         self.api.add(
             {
                 "apiVersion": f"{IPAM}/{self.api.core_version}",

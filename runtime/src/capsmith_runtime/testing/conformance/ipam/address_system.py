@@ -14,9 +14,13 @@ from capsmith_runtime.testing.conformance.base import KindCase, scenario
 from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.faults import NONE, Faults
+from capsmith_runtime.testing.identities import has_sessions
 from capsmith_runtime.testing.ipam.environment import ADDRESS, CLAIM, IPAMEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest, simulate
 
+ELSEWHERE = "elsewhere"
+FAULTY_SECONDS = 10.0
+"""Time during which calls fail, long enough for several attempts with back-off."""
 FAILURES = {
     "error": Faults(error=1.0),
     "limit": Faults(limit=1.0),
@@ -63,6 +67,58 @@ class TestAddressSystem(AddressSystemConformance):
         for key in keys[1:]:
             env.api.remove(CLAIM, key)
             await env.goes(CLAIM, key)
+        assert env.allocated() == []
+
+    @scenario
+    async def test_claims_of_one_name_are_kept_apart(self, env: IPAMEnvironment) -> None:
+        """Claims of one name in two namespaces have two addresses; each releases its own.
+
+        Names are unique in a namespace only: use ``external_id`` or ``short_id``.
+
+        Proves: IP-09, IP-10.
+        """
+        env.add_namespace(ELSEWHERE)
+        pool = env.add_pool()
+        is_namespaced = env.kind.resource.namespaced
+        other = env.add_pool(namespace=ELSEWHERE) if is_namespaced else pool
+        keys = [env.add_claim(pool), env.add_claim(other, namespace=ELSEWHERE)]
+        for key in keys:
+            await env.gets(key)
+        assert len(env.allocated()) == len(keys)
+        assert len(set(env.given())) == len(keys)
+        env.api.remove(CLAIM, keys[0])
+        await env.goes(CLAIM, keys[0])
+        assert len(env.allocated()) == 1
+        await env.restart()
+        await env.quiet()
+        assert len(env.allocated()) == 1
+        assert env.has_address(keys[1])
+
+    @scenario
+    async def test_an_address_is_released_after_its_pool_is_gone(
+        self, env: IPAMEnvironment
+    ) -> None:
+        """A claim whose pool was deleted by force releases its address.
+
+        ``raw_pool_spec`` is None then: release by external id alone.  With sessions, the claim
+        waits for a pool of that name, which names the identity.
+
+        Proves: IP-10.
+        """
+        pool = env.add_pool()
+        key = env.add_claim(pool)
+        await env.gets(key)
+        await env.settles(pool)
+        kind = env.kind.resource.kind
+        env.api.change(kind, pool, {"metadata": {"finalizers": None}})
+        env.api.remove(kind, pool)
+        await env.quiet()
+        env.api.remove(CLAIM, key)
+        if has_sessions(env.kind):
+            await env.quiet()
+            assert len(env.allocated()) == 1, "released without credentials"
+            env.add_pool()
+        await env.goes(CLAIM, key)
         assert env.allocated() == []
 
     @scenario
@@ -164,6 +220,30 @@ class TestAddressSystemCalls(AddressSystemConformance):
         assert len(env.allocated()) == 1
 
     @scenario
+    async def test_a_claim_waits_while_no_address_is_free(self, env: IPAMEnvironment) -> None:
+        """A claim on an exhausted pool waits, and gets the first address that is free again.
+
+        Return ``exhausted()``: after a TerminalError the claim is not tried again soon enough.
+
+        Proves: IP-09.
+        """
+        pool = env.add_pool()
+        await env.quiet()
+        simulate(env.address_system, Faults(full=1.0))
+        key = env.add_claim(pool)
+        await env.eventually(
+            "it has an address or waits",
+            lambda: env.has_address(key) or condition(env.claim(key), "Ready")[0] == "False",
+        )
+        if env.has_address(key):
+            pytest.skip("not simulated: the test double has an address although full=1")
+        await env.quiet()
+        assert env.address(key) is None
+        simulate(env.address_system, NONE)
+        await env.gets(key)
+        assert len(env.allocated()) == 1
+
+    @scenario
     async def test_lost_replies_allocate_nothing_twice(self, env: IPAMEnvironment) -> None:
         """An address whose allocation succeeded without a reply is not allocated a second time.
 
@@ -176,6 +256,27 @@ class TestAddressSystemCalls(AddressSystemConformance):
         for key in keys:
             await env.gets(key)
         simulate(env.address_system, NONE)
+        await env.quiet()
+        assert len(env.allocated()) == len(keys)
+
+    @scenario
+    async def test_searches_that_fail_at_times_allocate_nothing_twice(
+        self, env: IPAMEnvironment
+    ) -> None:
+        """While any call may fail, a claim whose search fails allocates no second address.
+
+        Let the error of a search pass, even if a later call of the same reconcile would succeed.
+
+        Proves: SM-09, IP-09.
+        """
+        pool = env.add_pool()
+        await env.quiet()
+        simulate(env.address_system, Faults(lost=0.5, seed=1))
+        keys = [env.add_claim(pool, f"a{number}") for number in range(16)]
+        await asyncio.sleep(FAULTY_SECONDS)
+        simulate(env.address_system, NONE)
+        for key in keys:
+            await env.gets(key)
         await env.quiet()
         assert len(env.allocated()) == len(keys)
 

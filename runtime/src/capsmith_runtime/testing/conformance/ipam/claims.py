@@ -126,8 +126,8 @@ class TestAddressClaims(IPAMConformance):
         else:
             env.api.change(env.kind.resource.kind, pool, annotation)
         await env.quiet()
-        meta = {"annotations": {PAUSED: ""}} if what == "claim" else {}
-        env.add_claim(pool, new.name, cluster=cluster.name, **meta)
+        annotations = {PAUSED: ""} if what == "claim" else {}
+        env.add_claim(pool, new.name, cluster=cluster.name, annotations=annotations)
         env.api.remove(CLAIM, old)
         await env.quiet()
         assert env.address(new) is None
