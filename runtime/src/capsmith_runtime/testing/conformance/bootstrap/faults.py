@@ -10,6 +10,15 @@ from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment,
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
 
+CREATIONS = ("create", "apply")
+MOVE_LABELS = ("clusterctl.cluster.x-k8s.io/move", "clusterctl.cluster.x-k8s.io/move-hierarchy")
+
+
+def _has_owner(obj: JSON) -> bool:
+    metadata = obj["metadata"]
+    is_moved = any(label in (metadata.get("labels") or {}) for label in MOVE_LABELS)
+    return is_moved or bool(metadata.get("ownerReferences"))
+
 
 class TestBootstrapFaults(BootstrapConformance):
     """Bootstrap data during pauses, moves and crashes: no machine ever gets two sets of data."""
@@ -66,6 +75,30 @@ class TestBootstrapFaults(BootstrapConformance):
         await env.quiet()
         assert {key: env.secret(key) for key in (first, worker)} == secrets
         assert env.lock(cluster) is None
+
+    @scenario
+    async def test_what_is_created_for_a_cluster_has_an_owner(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        """Secrets and ConfigMaps that the manager creates, such as a join token, have an owner.
+
+        Make the Cluster the owner of what its machines share.  Otherwise ``clusterctl move`` leaves
+        it behind, and no one deletes it: a bootstrap provider is not called for deletions.
+
+        Proves: SM-07, MV-02.
+        """
+        cluster = env.add_cluster()
+        first = env.add_machine(cluster, "cp1", control_plane=True)
+        await env.has_data(first)
+        env.control_plane_is_initialized(cluster)
+        worker = env.add_machine(cluster, "m1")
+        await env.has_data(worker)
+        await env.quiet()
+        written = {(kind, key) for verb, kind, key in env.api.requests if verb in CREATIONS}
+        for kind, key in sorted(written):
+            obj = env.api.find(kind, key) if kind in ("ConfigMap", "Secret") else None
+            if obj is not None and key.namespace == cluster.namespace:
+                assert _has_owner(obj), f"{kind} {key} has no owner"
 
     @scenario
     async def test_a_control_plane_without_status_is_not_initialized_again(
