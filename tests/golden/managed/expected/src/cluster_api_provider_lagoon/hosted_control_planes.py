@@ -3,10 +3,13 @@
 Environment:
   CAPSMITH_SIMULATED_KUBECONFIG  file with the kubeconfig of all control planes; by default a
                                  kubeconfig with the endpoint of the cloud and an invalid token
+  CAPSMITH_SIMULATED_FAULTS      faults to inject, for example error=0.1: one in ten calls fails; see
+                                 capsmith_runtime.fault_injection
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -34,6 +37,19 @@ class HostedControlPlanes:
         self._cloud = cloud
         self._folder = cloud.folder / "control-planes"
         self._folder.mkdir(parents=True, exist_ok=True)
+        if os.environ.get("CAPSMITH_SIMULATED_FAULTS"):
+            from capsmith_runtime.fault_injection import inject_faults
+
+            inject_faults(self, cloud.folder)
+
+    def all(self) -> list[HostedControlPlane]:
+        """Return all control planes that exist."""
+        found = []
+        for path in sorted(self._folder.glob("*.json")):
+            # Another call may delete it in the meantime.
+            with contextlib.suppress(FileNotFoundError):
+                found.append(HostedControlPlane(**json.loads(path.read_text())))
+        return found
 
     def find(self, external_id: str) -> HostedControlPlane | None:
         """Return the control plane with this external id, if it exists."""
