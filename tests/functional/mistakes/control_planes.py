@@ -204,12 +204,6 @@ _MANAGED: Final = {
         "from capsmith_runtime.ipam import TerminalError\n\n"
         "            raise TerminalError('NoAddress', 'none is left')",
     ),
-    "logs the token": edit_controller(
-        "lagoon_prefix",
-        "address = self._ipam.find",
-        "claim.logger.info('allocate', token=claim.credentials['token'])\n"
-        "        address = self._ipam.find",
-    ),
     "shows the token in the status": edit_controller(
         "lagoon_prefix",
         "return exhausted()",
