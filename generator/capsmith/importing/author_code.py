@@ -21,6 +21,8 @@ _REFERENCES = (
     "spec.machineTemplate.spec.infrastructureRef",
 )
 """Paths of which one is missing if a control plane's CRD has no reference as in the contract."""
+_SELECTORS = ("spec.clusterSelector", "spec.clusterSelector.matchLabels")
+"""Paths by which an add-on selects Clusters."""
 _ID = "providerID"
 _LIMITS = ("pattern", "minLength")
 
@@ -32,7 +34,7 @@ def find_author_code(provider: Provider, locate: Callable[[str], Location]) -> I
     NotImplementedError, because one version requires a field that cannot be derived from the other
     and cannot be left empty.  ``import-control-plane``: a control plane's CRD lacks the contract's
     reference to its Machines' infrastructure (CP-13); without the Kubernetes version, which is not
-    needed, it is information.
+    needed, it is information.  ``import-addon``: an add-on's CRD has no labels of Clusters.
     ``import-provider-id``: the provider IDs that a file creates must satisfy the CRD's limits.
     ``locate`` returns the position of a kind in provider.yaml.
     """
@@ -41,6 +43,8 @@ def find_author_code(provider: Provider, locate: Callable[[str], Location]) -> I
             yield from _check_resource(provider, resource, locate(resource.kind))
             if resource.role is Role.CONTROL_PLANE:
                 yield from _check_control_plane(resource, locate(resource.kind))
+            elif resource.role is Role.ADDON:
+                yield from _check_addon(resource, locate(resource.kind))
         for converted in list_converted_versions(component):
             missing = list(_list_missing_functions(converted))
             if missing:
@@ -109,6 +113,22 @@ def _check_control_plane(resource: Resource, location: Location) -> Iterator[Fin
             " the control plane fail.",
         )
     yield from _check_version(resource, location)
+
+
+def _check_addon(resource: Resource, location: Location) -> Iterator[Finding]:
+    """Report an add-on whose CRD has no labels of Clusters, or another field in their place."""
+    absent = [path for path in _SELECTORS if path in list_absent_fields(resource)]
+    if absent:
+        yield Finding(
+            "import-addon",
+            f"{resource.kind}: the CRD has no {absent[0]}, by which the manager selects Clusters"
+            " (AD-03)",
+            location,
+            Severity.WARNING,
+            f"Add it to {location.file} in a new API version, and set it in the conversion, or"
+            f" import it with `--role {resource.kind}=Resource`; until then the tests of the add-on"
+            " fail.",
+        )
 
 
 def _check_version(resource: Resource, location: Location) -> Iterator[Finding]:

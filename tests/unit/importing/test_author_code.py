@@ -34,6 +34,21 @@ def test_limits_of_provider_ids_are_reported() -> None:
     assert "src/cluster_api_provider_acme/cloud.py" in message
 
 
+def test_an_add_on_that_selects_clusters_otherwise_is_reported() -> None:
+    selector = {"type": "object", "properties": {"name": {"type": "string"}}}
+    chart = crd("AcmeChart", spec={"clusterSelector": selector}, group="addons.cluster.x-k8s.io")
+    ((id_, message),) = _found(chart)
+    assert id_ == "import-addon"
+    assert "has no spec.clusterSelector.matchLabels" in message
+
+
+def test_an_add_on_with_a_selector_of_labels_is_not_reported() -> None:
+    labels = {"type": "object", "additionalProperties": {"type": "string"}}
+    selector = {"type": "object", "properties": {"matchLabels": labels}}
+    chart = crd("AcmeChart", spec={"clusterSelector": selector}, group="addons.cluster.x-k8s.io")
+    assert _found(chart) == []
+
+
 def test_a_control_plane_without_the_contract_s_reference_is_reported() -> None:
     spec = {
         "replicas": {"type": "integer", "format": "int32"},
