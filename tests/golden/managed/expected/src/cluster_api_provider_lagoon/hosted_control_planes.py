@@ -3,8 +3,8 @@
 Environment:
   CAPSMITH_SIMULATED_KUBECONFIG  file with the kubeconfig of all control planes; by default a
                                  kubeconfig with the endpoint of the cloud and an invalid token
-  CAPSMITH_SIMULATED_FAULTS      faults to inject, for example error=0.1: one in ten calls fails; see
-                                 capsmith_runtime.fault_injection
+  CAPSMITH_SIMULATED_FAULTS      faults to inject, for example error=0.1: one in ten calls fails;
+                                 see capsmith_runtime.fault_injection
 """
 
 from __future__ import annotations
