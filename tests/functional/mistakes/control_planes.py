@@ -204,11 +204,6 @@ _MANAGED: Final = {
         "from capsmith_runtime.ipam import TerminalError\n\n"
         "            raise TerminalError('NoAddress', 'none is left')",
     ),
-    "shows the token in the status": edit_controller(
-        "lagoon_prefix",
-        "return exhausted()",
-        "return exhausted(f'none is left for {claim.credentials[\"token\"]}')",
-    ),
     "finds control planes by name": edit_controller(
         "lagoon_control_plane", "control_plane.external_id", "control_plane.name"
     ),
@@ -320,5 +315,5 @@ KITS: Final[Mapping[str, Kit]] = {
     "bootstrap": Kit(read_example("bootstrap") + _RBAC, _BOOTSTRAP),
     "control-plane": Kit(read_example("complete"), _CONTROL_PLANE),
     "members": Kit(read_example("complete"), _MEMBERS, authored=_LEAVES_AUTHORED),
-    "managed": Kit(read_example("managed"), _MANAGED),
+    "managed": Kit(read_example("managed"), _MANAGED, wait_seconds=40),
 }

@@ -105,5 +105,5 @@ _POOLS: Final = {
     "reports no capacity": edit_controller("tidal_machine", '{"cpu": "2", "memory": "4Gi"}', "{}"),
 }
 KITS: Final[Mapping[str, Kit]] = {
-    "pools": Kit(read_example("pools"), _POOLS, wait_seconds=5),
+    "pools": Kit(read_example("pools"), _POOLS, wait_seconds=40),
 }
