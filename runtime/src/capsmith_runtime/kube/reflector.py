@@ -129,7 +129,7 @@ class Reflector:
         Its versions start again at an older one then, and a watch that continues at a later version
         delivers nothing until they have reached it.
         """
-        page = await self._client.list_page(self._resource, self._selection, limit=1)
+        page = await self._read_page(limit=1)
         is_restored = int(page.resource_version) < self._seen
         if is_restored:
             self._log.warning(
@@ -151,9 +151,7 @@ class Reflector:
         token, limit = "", _PAGE
         while True:
             try:
-                page = await self._client.list_page(
-                    self._resource, self._selection, limit=limit, token=token
-                )
+                page = await self._read_page(limit=limit, token=token)
             except ResourceExpiredError:
                 if not token:
                     raise
@@ -172,6 +170,11 @@ class Reflector:
         self._backoff.reset()
         self.has_listed = True
         self._on_listed()
+
+    async def _read_page(self, *, limit: int, token: str = "") -> Page:
+        return await self._client.list_page(
+            self._resource, self._selection, limit=limit, token=token
+        )
 
     def _cached_part(self, item: JSON) -> JSON:
         # Items of a list have no apiVersion and kind.
