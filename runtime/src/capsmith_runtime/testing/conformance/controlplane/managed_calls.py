@@ -16,17 +16,8 @@ from capsmith_runtime.testing.controlplane.managed_environment import (
     CONTROL_PLANE,
     ManagedControlPlaneEnvironment,
 )
-from capsmith_runtime.testing.faults import NONE, Faults
+from capsmith_runtime.testing.faults import FAILURES, FAULTY_SECONDS, NONE, Faults
 from capsmith_runtime.testing.provider import ProviderUnderTest, simulate
-
-FAULTY_SECONDS = 10.0
-"""Time during which calls fail, long enough for several attempts with back-off."""
-FAILURES = {
-    "error": Faults(error=1.0),
-    "limit": Faults(limit=1.0),
-    "lost": Faults(lost=1.0),
-    "refuse": Faults(refuse=1.0),
-}
 
 
 class TestManagedControlPlaneCalls(ManagedControlPlaneConformance):

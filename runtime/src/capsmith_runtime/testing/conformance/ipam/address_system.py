@@ -13,20 +13,12 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import KindCase, scenario
 from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance
 from capsmith_runtime.testing.environment import condition
-from capsmith_runtime.testing.faults import NONE, Faults
+from capsmith_runtime.testing.faults import FAILURES, FAULTY_SECONDS, NONE, Faults
 from capsmith_runtime.testing.identities import has_sessions
 from capsmith_runtime.testing.ipam.environment import ADDRESS, CLAIM, IPAMEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest, simulate
 
 ELSEWHERE = "elsewhere"
-FAULTY_SECONDS = 10.0
-"""Time during which calls fail, long enough for several attempts with back-off."""
-FAILURES = {
-    "error": Faults(error=1.0),
-    "limit": Faults(limit=1.0),
-    "lost": Faults(lost=1.0),
-    "refuse": Faults(refuse=1.0),
-}
 
 
 class AddressSystemConformance(IPAMConformance):
