@@ -117,6 +117,12 @@ def _control_plane() -> list[dict[str, Any]]:
     return [*provider(), plane]
 
 
+def _resource_without_reasons() -> list[dict[str, Any]]:
+    """Return a further kind whose conditions have only a type and a status."""
+    conditions = _list(**dict.fromkeys(("type", "status"), _TEXT))
+    return [*provider(), crd("AcmeImage", spec={"url": _TEXT}, status={"conditions": conditions})]
+
+
 def _managed_with_machines() -> list[dict[str, Any]]:
     """Return a managed control plane that refers to infrastructure, but not as its contract."""
     reference = dict.fromkeys(("apiVersion", "kind", "name", "namespace"), _TEXT)
@@ -151,12 +157,13 @@ def _managed_with_machines() -> list[dict[str, Any]]:
         (_address_pool_without_status(), "TestAddressPools or TestAddressFaults"),
         (_managed(), "TestManagedControlPlane"),
         (_control_plane(), "created_and_deleted or only_machine_is_not_replaced"),
+        (_resource_without_reasons(), "TestResources or crash_at_any_write"),
     ],
     ids=[
         *("addon", "addon-conditions", "addon-without-status"),
         *("addon-without-messages", "pool", "address-pool"),
         "address-pool-without-status",
-        *("managed", "control-plane"),
+        *("managed", "control-plane", "resource-without-reasons"),
     ],
 )
 def test_fields_that_a_crd_lacks_are_not_expected(

@@ -251,12 +251,18 @@ class TestEnvironment:
     def shows(self, obj: JSON, name: str, status: str, reason: str | None = None) -> bool:
         """Return whether a condition has this status and, unless it is None, this reason.
 
-        Also true if objects of the kind cannot have conditions: there is nothing to compare.
+        What objects of the kind cannot have, conditions or their reasons, is not compared.
         """
-        found = condition(obj, name)
-        if found[0] == status and reason in (None, found[1]):
+        if not self.has_conditions(obj):
             return True
-        return not self.has_conditions(obj)
+        found = condition(obj, name)
+        return found[0] == status and (reason in (None, found[1]) or not self._has_reasons(obj))
+
+    def _has_reasons(self, obj: JSON) -> bool:
+        schema = self.manifests.schema(obj["kind"], obj["apiVersion"].rpartition("/")[2])
+        conditions = schema["properties"]["status"]["properties"]["conditions"]
+        properties = conditions.get("items", {}).get("properties")
+        return properties is None or "reason" in properties
 
     def state(self) -> str:
         """Return all objects' statuses, for a failing test's message."""

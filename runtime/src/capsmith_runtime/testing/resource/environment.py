@@ -98,7 +98,9 @@ class BaseResourceEnvironment(TestEnvironment):
         obj = self.resource()
         if not self.has_conditions(obj):
             return ("True", "Ready") if self.existing() else ("", "")
-        return condition(obj, "Ready")
+        status, reason = condition(obj, "Ready")
+        # A CRD may have no reasons in conditions.
+        return status, reason or ("Ready" if status == "True" else "")
 
     async def is_ready(self) -> None:
         """Wait until the resource is ready."""
