@@ -77,11 +77,10 @@ def find_expression_problems(
     ``results`` are the types of which it must return one; empty if it may return any.
     ``variables`` are those that a policy has defined before; None in a webhook, which has none.
     """
-    compiler = _create_compiler(variables, has_params, has_authorizer)
-    problems = compiler.problems(expression, "")
+    problems, name = _compile(expression, variables, has_params, has_authorizer)
     if problems or not results:
-        return tuple(problems)
-    name = find_type(expression, variables, has_params)
+        return problems
+    name = _hide_unknown(name, expression, variables)
     if not name or name in results:
         return ()
     expected = " or ".join(map(quote, results))
@@ -89,10 +88,22 @@ def find_expression_problems(
     return (RuleProblem(message, f"Write an expression that evaluates to a {results[0]}."),)
 
 
-@lru_cache(64)
 def find_type(expression: str, variables: Variables | None, has_params: bool) -> str:
     """Return the type of what an expression returns; empty if it is not known here."""
-    name = _create_compiler(variables, has_params, True).find_type(expression)
+    _, name = _compile(expression, variables, has_params, True)
+    return _hide_unknown(name, expression, variables)
+
+
+@lru_cache(64)
+def _compile(
+    expression: str, variables: Variables | None, has_params: bool, has_authorizer: bool
+) -> tuple[tuple[RuleProblem, ...], str]:
+    problems, name = _create_compiler(variables, has_params, has_authorizer).compile(expression)
+    return tuple(problems), name
+
+
+def _hide_unknown(name: str, expression: str, variables: Variables | None) -> str:
+    """Return the name of an expression's type; empty if the expression reads unknown types."""
     unknown = {each for each, type in variables or () if not type}
     has_unknown = not unknown.isdisjoint(_VARIABLE.findall(expression))
     return "" if name == _ANY_TYPE and (has_unknown or _LESS_KNOWN.search(expression)) else name

@@ -139,34 +139,37 @@ class Compiler:
     ) -> list[RuleProblem]:
         """Return the reasons why the API server would reject ``expression``, in source order.
 
-        ``result`` is the type that the expression must return; empty if it may return any.  If
-        ``optional_old_self`` is true, ``oldSelf`` is an optional value.
+        ``result`` is the type that the expression must return.  If ``optional_old_self`` is true,
+        ``oldSelf`` is an optional value.
+        """
+        found, name = self.compile(expression, optional_old_self)
+        # The library compares types by name, so a result of any type needs a type of its own.
+        if not name or name == result:
+            return found
+        kind = _readable(name)
+        message = f"the expression evaluates to {quote(kind)}, not {quote(result)}"
+        return [RuleProblem(message, f"Write an expression that evaluates to a {result}.")]
+
+    def compile(
+        self, expression: str, optional_old_self: bool = False
+    ) -> tuple[list[RuleProblem], str]:
+        """Return why the API server would reject ``expression``, whatever its type, and its type.
+
+        The name of the type is empty if the expression does not compile.
         """
         if self._self_type is None and self._variables is None:
             message = "a rule cannot read a value whose structure is not declared"
-            return [RuleProblem(message, "Declare its type and fields, or remove the rule.")]
+            return [RuleProblem(message, "Declare its type and fields, or remove the rule.")], ""
         if len(expression) > _LONGEST:
             message = f"the rule has {len(expression):,} characters, and API servers refuse it"
-            return [RuleProblem(message, f"Split it into rules of up to {_LONGEST:,} characters.")]
+            hint = f"Split it into rules of up to {_LONGEST:,} characters."
+            return [RuleProblem(message, hint)], ""
         try:
             compiled = self._environment(optional_old_self).compile(expression)
         except RuntimeError as error:
-            return list(islice(self._issues(str(error), expression), _MOST_PROBLEMS))
-        # The library compares types by name, so a result of any type needs a type of its own.
-        name = compiled.return_type().name().lower()
-        if name != result and result:
-            kind = _readable(name)
-            message = f"the expression evaluates to {quote(kind)}, not {quote(result)}"
-            return [RuleProblem(message, f"Write an expression that evaluates to a {result}.")]
-        return check_literals(expression)
-
-    def find_type(self, expression: str) -> str:
-        """Return the name of the type of what an expression returns; empty if it is refused."""
-        try:
-            compiled = self._environment(False).compile(expression)
-            return str(compiled.return_type().name().lower())
-        except RuntimeError:
-            return ""
+            issues = self._issues(str(error), expression)
+            return list(islice(issues, _MOST_PROBLEMS)), ""
+        return check_literals(expression), str(compiled.return_type().name().lower())
 
     def is_broken_by(self, expression: str, value: Any, optional_old_self: bool = False) -> bool:
         """Return whether a default ``value`` is certain to violate a rule that compiles.
