@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any
@@ -22,7 +22,7 @@ from capsmith.judge.checks.built_in_pods import (
     is_finalizer,
     list_values,
 )
-from capsmith.judge.checks.built_in_types import KubernetesKinds, drop_nulls, find_type_mismatches
+from capsmith.judge.checks.built_in_types import KubernetesKinds, decode, find_type_mismatches
 from capsmith.judge.checks.mismatches import (
     Mismatch,
     find_metadata_mismatches,
@@ -181,6 +181,8 @@ def _find_mismatches(manifest: Manifest, known: _Known, is_complete: bool) -> It
 def _of_kind(manifest: Manifest, known: _Known, is_complete: bool) -> Iterator[Mismatch]:
     """Yield what does not fit the schema of a kind; then the values of other types."""
     seen = set()
+    if is_complete:
+        manifest = decode(manifest, known.types)
     for mismatch in _of_schema(manifest, known, is_complete):
         seen.add(mismatch.path)
         yield mismatch
@@ -193,8 +195,6 @@ def _of_schema(manifest: Manifest, known: _Known, is_complete: bool) -> Iterator
     kind = known.find(manifest)
     if kind is None:
         return
-    if is_complete:
-        manifest = replace(manifest, document=drop_nulls(manifest, known.types))
     yield from find_value_mismatches(_open_schema(kind), manifest.document, (), is_complete)
     if not is_complete:
         return

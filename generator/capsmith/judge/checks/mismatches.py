@@ -6,7 +6,6 @@ Schemas are untrusted input: a limit with a wrong type is ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date
 from typing import Any, NamedTuple
 
 from capsmith.judge.checks.apiextensions.defaults import list_broken
@@ -17,10 +16,18 @@ from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
 
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
-
+_ZERO_VALUES: Mapping[str, Any] = {
+    "array": [],
+    "boolean": False,
+    "integer": 0,
+    "number": 0,
+    "object": {},
+    "quantity": 0,
+    "string": "",
+}
 
 _OF_METADATA: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
-    (("name", "generateName", "namespace"), (str, date), "string"),
+    (("name", "generateName", "namespace"), (str,), "string"),
     (("labels", "annotations"), (dict,), "object"),
     (("finalizers", "ownerReferences"), (list,), "array"),
 )
@@ -53,7 +60,7 @@ def find_metadata_mismatches(manifest: Manifest) -> Iterator[Mismatch]:
     for name in ("labels", "annotations"):
         for key, value in manifest.mapping("metadata", name).items():
             # null becomes an empty string.
-            if isinstance(key, str) and not isinstance(value, str | date | None):
+            if isinstance(key, str) and not isinstance(value, str | None):
                 path: Path = ("metadata", name, key)
                 yield Mismatch(path, f"is {_name(value)}; expected string")
 
@@ -250,6 +257,34 @@ def fill_defaults(part: ValueSchema, value: Any) -> Any:
         if name not in found and "default" in below.schema:
             found[name] = fill_defaults(below, below.schema["default"])
     return found
+
+
+def drop_nulls(value: Any, part: ValueSchema | None = None) -> Any:
+    """Return a value as the API server decodes it, in which a null is no value.
+
+    Fields and entries with null are absent.  The decoder of Kubernetes' own kinds, whose schema is
+    ``part``, writes the zero value of their type into lists and maps instead.
+    """
+    if isinstance(value, list):
+        items = None if part is None else part.items
+        return [drop_nulls(_replace_null(items, each), items) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {}
+    for name, each in value.items():
+        below = None if part is None else part.find_field(name)
+        if part is not None and name not in part.properties:
+            each = _replace_null(part.additional, each)
+        if each is not None:
+            found[name] = drop_nulls(each, below)
+    return found
+
+
+def _replace_null(part: ValueSchema | None, value: Any) -> Any:
+    """Return the zero value in place of a null."""
+    if value is not None or part is None:
+        return value
+    return 0 if part.is_int_or_string else _ZERO_VALUES.get(part.kind)
 
 
 def _fill_field(part: ValueSchema, name: Any, value: Any) -> Any:

@@ -11,7 +11,12 @@ from typing import Any
 from capsmith.judge.checks.core_objects import CoreKinds, find_core_mismatches
 from capsmith.judge.checks.core_references import ReferenceForm, find_wrong_references
 from capsmith.judge.checks.core_refusals import Refusal, find_refusals
-from capsmith.judge.checks.mismatches import Mismatch, find_metadata_mismatches, find_mismatches
+from capsmith.judge.checks.mismatches import (
+    Mismatch,
+    drop_nulls,
+    find_metadata_mismatches,
+    find_mismatches,
+)
 from capsmith.judge.checks.name_templates import find_name_faults
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.judge.checks.selectors import find_selector_faults
@@ -161,7 +166,7 @@ def _of_core(context: Context, params: CoreRules, manifest: Manifest) -> Iterato
 def _find_core_faults(manifest: Manifest, params: CoreRules, kinds: CoreKinds) -> CoreFaults:
     decoded = manifest
     if may_have_null(manifest.document):
-        decoded = replace(manifest, document=_drop_nulls(manifest.document))
+        decoded = replace(manifest, document=drop_nulls(manifest.document))
     return CoreFaults(
         decoded=decoded,
         references=tuple(find_wrong_references(decoded, params.references)),
@@ -169,15 +174,6 @@ def _find_core_faults(manifest: Manifest, params: CoreRules, kinds: CoreKinds) -
         broken_rules=tuple(find_broken_webhook_rules(decoded, params.rules)),
         mismatches=tuple(find_core_mismatches(decoded, kinds)),
     )
-
-
-def _drop_nulls(value: Any) -> Any:
-    """Return a value as the API server decodes it, which drops fields and entries with null."""
-    if isinstance(value, list):
-        return [_drop_nulls(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    return {name: _drop_nulls(each) for name, each in value.items() if each is not None}
 
 
 def _version(crd: Crd, manifest: Manifest) -> CrdVersion | None:

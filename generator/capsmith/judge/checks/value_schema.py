@@ -6,7 +6,6 @@ Schemas are untrusted input: what has a wrong type is ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import date
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,12 +27,11 @@ _RANGED = (("integer", "int32"), ("number", "float"))
 _LIST_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 _TYPES: dict[str, tuple[type, ...]] = {
-    # As for clusterctl, what looks like a date is a text.
-    "string": (str, date),
+    "string": (str,),
     "integer": (int,),
     "number": (int, float),
     # Of our own schemas of Kubernetes' kinds only: no CRD may have such a type.
-    "quantity": (str, date, int, float),
+    "quantity": (str, int, float),
     "boolean": (bool,),
     "array": (list,),
     "object": (dict,),
