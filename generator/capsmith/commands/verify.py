@@ -158,13 +158,14 @@ def _answers(request: VerifyRequest, asked: Questions) -> Answers:
 
 def _release(paths: Sequence[Path]) -> ReleaseFiles:
     """Return the release in ``paths``, with the kustomizations of source trees built."""
-    files, left_out, templates = _files(paths)
-    release = _build_release(files)
+    chosen = _files(paths)
+    release = chosen.release or _build_release(chosen.files)
     built = BuiltTree(release.manifests, release.left_out)
-    if templates:
-        built = leave_out_uninstalled(built, {str(each): _read(each) for each in templates})
+    if chosen.templates:
+        texts = {str(each): _read(each) for each in chosen.templates}
+        built = leave_out_uninstalled(built, texts)
     release.manifests = built.manifests
-    release.left_out = (*left_out, *built.left_out)
+    release.left_out = (*chosen.notes, *built.left_out)
     return release
 
 
@@ -209,24 +210,35 @@ def _ids(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
-def _files(paths: Sequence[Path]) -> tuple[list[SourceFile], tuple[str, ...], list[Path]]:
-    """Return the files to judge, notes on those that are left out, and templates of Helm charts.
+class _Chosen(NamedTuple):
+    """The files to judge: those that were named, and the YAML files in folders."""
 
-    They are the files that were named, and the YAML files in folders.
-    """
+    files: Sequence[SourceFile]
+    notes: Sequence[str]
+    """Notes on the files that are left out."""
+    templates: Sequence[Path]
+    """Templates of Helm charts, which are left out, too."""
+    release: ReleaseFiles | None
+    """The files with their kustomizations built, if the choice has built them."""
+
+
+def _files(paths: Sequence[Path]) -> _Chosen:
+    """Return the files to judge."""
     files: dict[str, SourceFile] = {}
     left_out: list[str] = []
     templates: list[Path] = []
+    release = None
     for path in paths:
         if not path.is_symlink() and path.is_dir():
             found = _in_folder(path)
             left_out += found.notes
             templates += found.templates
+            release = found.release if len(paths) == 1 else None
             for each in found.files:
                 files.setdefault(str(each), SourceFile(str(each), _read(each)))
         else:
             files.setdefault(str(path), SourceFile(str(path), _read(path), True))
-    return list(files.values()), tuple(left_out), templates
+    return _Chosen(list(files.values()), left_out, templates, release)
 
 
 class _Folder(NamedTuple):
@@ -237,6 +249,8 @@ class _Folder(NamedTuple):
     """Notes on the files that are left out."""
     templates: list[Path]
     """Templates of Helm charts, which are left out, too."""
+    release: ReleaseFiles | None = None
+    """The files with their kustomizations built, if the choice has built them."""
 
 
 def _in_folder(folder: Path) -> _Folder:
@@ -284,26 +298,26 @@ def _choose_files(folder: Path, found: _Folder) -> _Folder:
     # Beside a release are other files at times; only sources may be what the user wants to verify.
     if not any(path.name in KUSTOMIZATION_FILES for path in sources):
         return found._replace(files=assets)
-    newer = _find_newer_crd(components, sources)
+    try:
+        release = _build_release(_read_files(sources))
+    except UnreadableInput:
+        release = ReleaseFiles()
+    newer = _find_newer_crd(components, release)
     if newer:
         more = f" and {len(components) - 1} more" if len(components) > 1 else ""
         note = f"{components[0]}{more}: the sources build another {newer}; name it to verify it"
-        return found._replace(files=sources, notes=[*found.notes, note])
+        return found._replace(files=sources, notes=[*found.notes, note], release=release)
     places = f"the source tree: remove {components[0]} to verify the sources instead"
     note = _note(folder, len(found.files) - len(assets), places)
     return found._replace(files=assets, notes=[*found.notes, note])
 
 
-def _find_newer_crd(components: Sequence[Path], sources: Sequence[Path]) -> str:
+def _find_newer_crd(components: Sequence[Path], release: ReleaseFiles) -> str:
     """Return a CRD of the sources that a components file has with other versions or schemas.
 
-    Empty if one of the components files is up to date, or if the sources cannot be built.
+    Empty if one of the components files is up to date.
     """
-    try:
-        built = _build_release(_read_files(sources)).manifests
-    except UnreadableInput:
-        return ""
-    made = _list_crds(built)
+    made = _list_crds(release.manifests)
     names = [
         {name for name, versions in found.items() if made.get(name, versions) != versions}
         for found in (
