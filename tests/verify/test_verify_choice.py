@@ -61,6 +61,16 @@ def test_releases_that_clusterctl_refuses_are_not_judged(tmp_path: Path) -> None
     assert "GEN-01" not in ids(path, tmp_path)
 
 
+def test_a_crd_without_labels_is_reported_once(tmp_path: Path) -> None:
+    """Not for each contract version: most releases of core read any of the labels."""
+    path = write(tmp_path, crd("CoralMachine"))
+    (found,) = violations(str(path), "--select", "GEN-01")
+    assert (
+        found["message"] == f"CoralMachine: label {V1BETA2} or {V1BETA1} is missing; expected 'v1'"
+    )
+    assert [found["core"][0], found["core"][-1]] == ["v1.10", "v1.15"]
+
+
 def series(*entries: tuple[int, str]) -> dict[str, Any]:
     """Return a metadata.yaml with a contract for each minor of v0."""
     return {

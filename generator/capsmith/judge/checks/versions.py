@@ -6,7 +6,7 @@ Contract labels must be present, correct, served, and consistent with metadata.y
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -22,26 +22,41 @@ _VERSION = re.compile(r"v[0-9]{1,9}((alpha|beta)[0-9]{1,9})?")
 _NEAR_MISS = re.compile(r".*cluster\.x-k8s\.io/v[0-9].*")
 
 
-@check("contract-label-there")
-def check_contract_label_there(context: Context) -> Iterator[Violation]:
+@dataclass(frozen=True, slots=True)
+class KnownContracts:
+    """The contract versions that capsmith knows, oldest first."""
+
+    contracts: tuple[str, ...]
+
+
+@check("contract-label-there", KnownContracts)
+def check_contract_label_there(context: Context, params: KnownContracts) -> Iterator[Violation]:
     """GEN-01, ER-06: Each CRD that core uses has a contract label."""
-    label = context.contract.label
+    own = context.contract.label
+    known = [f"{own.rpartition('/')[0]}/{each}" for each in reversed(params.contracts)]
     for crd in context.crds():
-        if crd.labelled(label):
+        if crd.labelled(own):
             continue
-        if label in crd.labels:
-            found = f"is {crd.labels[label]!r}, which does not name a version"
-        elif label in crd.annotations:
-            found = "is an annotation, but must be a label"
-        else:
-            others = sorted(key for key in crd.labels if _NEAR_MISS.fullmatch(key))
-            found = f"is missing; found: {', '.join(others)}" if others else "is missing"
+        # A CRD that lacks all labels has one violation, and not one for each contract version.
+        labels = [own] if any(map(crd.labelled, known)) else known
         names = "_".join(version.name for version in crd.versions if version.served)
         yield Violation(
             crd.manifest,
-            f"{crd.kind}: label {label} {found}; expected {names!r}",
-            path=("metadata", "labels", label),
+            f"{crd.kind}: label {_explain_missing(crd, labels)}; expected {names!r}",
+            path=("metadata", "labels", *(labels if len(labels) == 1 else ())),
         )
+
+
+def _explain_missing(crd: Crd, labels: Sequence[str]) -> str:
+    """Return why a CRD has none of the labels."""
+    for label in labels:
+        if label in crd.labels:
+            return f"{label} is {crd.labels[label]!r}, which does not name a version"
+        if label in crd.annotations:
+            return f"{label} is an annotation, but must be a label"
+    others = sorted(key for key in crd.labels if _NEAR_MISS.fullmatch(key))
+    found = f"; found: {', '.join(others)}" if others else ""
+    return f"{' or '.join(labels)} is missing{found}"
 
 
 class Which(StrEnum):
@@ -129,13 +144,6 @@ def check_contract_label_alike(context: Context) -> Iterator[Violation]:
                 "which other CRDs of the provider have",
                 path=("metadata", "labels"),
             )
-
-
-@dataclass(frozen=True, slots=True)
-class KnownContracts:
-    """The contract versions that capsmith knows, oldest first."""
-
-    contracts: tuple[str, ...]
 
 
 @check("metadata-agrees-with-labels", KnownContracts)
