@@ -255,5 +255,6 @@ def pool_machine_kind(site: Site) -> Iterator[Mutant]:
 @operator("topology-infrastructure-ref")
 def infrastructure_ref(site: Site) -> Iterator[Mutant]:
     for crd, version in site.context.versions():
-        if find_field(version.schema, site.params.path) is not None:
-            yield undeclare(crd, version.name, site.params.path)
+        for path in (site.params.path, f"{site.params.path}.{site.params.keys[0]}"):
+            if find_field(version.schema, path) is not None:
+                yield undeclare(crd, version.name, path)

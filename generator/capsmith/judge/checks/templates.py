@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from capsmith.cel_text import is_transition
 from capsmith.judge.checks.registry import Context, Violation, check
@@ -219,6 +220,8 @@ class References:
     """Path to the field in the contract version that is checked."""
     other: str
     """Path to the field in the other contract version."""
+    keys: tuple[str, ...]
+    """The fields of the reference, all of which core writes."""
 
 
 @check("topology-infrastructure-ref", References)
@@ -229,14 +232,27 @@ def check_topology_infrastructure_ref(context: Context, params: References) -> I
         if (crd.group, f"{crd.kind}Template") not in kinds:
             continue
         holder = find_field(version.schema, "spec.machineTemplate")
-        declared = find_field(version.schema, params.path) or is_open(version.schema, params.path)
-        if declared or not holder or not mapping_of(holder, "properties"):
+        if not holder or not mapping_of(holder, "properties"):
             continue
-        elsewhere = find_field(version.schema, params.other) is not None
-        found = f"; found {params.other}" if elsewhere else ""
-        yield Violation(
-            crd.manifest,
-            f"{crd.kind} {version.name}: {params.path} is not declared{found}",
-            path=crd.schema_path(version.name, params.other if elsewhere else params.path),
-            when="a ClusterClass has controlPlane.machineInfrastructure",
-        )
+        missing, found, where = _find_undeclared(version.schema, params), "", params.path
+        if missing == [params.path] and find_field(version.schema, params.other) is not None:
+            found, where = f"; found {params.other}", params.other
+        for path in missing:
+            yield Violation(
+                crd.manifest,
+                f"{crd.kind} {version.name}: {path} is not declared{found}",
+                path=crd.schema_path(version.name, where),
+                when="a ClusterClass has controlPlane.machineInfrastructure",
+            )
+
+
+def _find_undeclared(schema: Any, params: References) -> list[str]:
+    """Return the path to the reference, or those to its fields, that a schema does not declare."""
+    if not _is_declared(schema, params.path):
+        return [params.path]
+    paths = [f"{params.path}.{key}" for key in params.keys]
+    return [path for path in paths if not _is_declared(schema, path)]
+
+
+def _is_declared(schema: Any, path: str) -> bool:
+    return find_field(schema, path) is not None or is_open(schema, path)
