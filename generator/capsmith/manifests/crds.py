@@ -321,7 +321,7 @@ def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
             served=mapping_of(version).get("served") is True,
             storage=mapping_of(version).get("storage") is True,
             schema=schema or mapping_of(shared, "validation", "openAPIV3Schema"),
-            subresources=mapping_of(version, "subresources") or mapping_of(shared, "subresources"),
+            subresources=_read_subresources(version) or _read_subresources(shared),
             columns=tuple(
                 text_of(column, "name") for column in list_of(version, "additionalPrinterColumns")
             ),
@@ -329,6 +329,12 @@ def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
                 text_of(field, "jsonPath") for field in list_of(version, "selectableFields")
             ),
         )
+
+
+def _read_subresources(holder: Any) -> dict[str, Any]:
+    """Return the subresources; for the API server, null is the same as a missing one."""
+    found = mapping_of(holder, "subresources")
+    return {name: each for name, each in found.items() if each is not None}
 
 
 Problem = tuple[Path, str]

@@ -20,12 +20,12 @@ _ANY = "*"
 def check_admission_rules(context: Context) -> Iterator[Violation]:
     """CC-47: Each rule matches objects of the kinds that it seems to be for."""
     for manifest in context.bundle.of(*_HOOKS, *_POLICIES):
-        for path, rule in _rules(manifest):
+        for path, rule, is_exact in _rules(manifest):
             for number, resource in enumerate(texts_of(rule, "resources")):
                 plural = resource.partition("/")[0]
                 if has_variable(plural):
                     continue
-                why = _unserved(context.bundle, rule, plural)
+                why = _unserved(context.bundle, rule, plural, is_exact)
                 if why:
                     message = f"{manifest}: {why}"
                     yield Violation(manifest, message, path=(*path, "apiVersions"))
@@ -35,29 +35,39 @@ def check_admission_rules(context: Context) -> Iterator[Violation]:
                     yield Violation(manifest, message, path=(*path, "resources", number))
 
 
-def _rules(manifest: Manifest) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the rules that say for which requests a webhook or policy is called."""
+def _rules(manifest: Manifest) -> Iterator[tuple[Path, Mapping[str, Any], bool]]:
+    """Yield the rules that say for which requests a webhook or policy is called.
+
+    With each is its path, and whether it matches only requests in its own API versions.
+    """
     for number, hook in enumerate(manifest.listing("webhooks")):
         for index, rule in enumerate(list_of(hook, "rules")):
-            yield ("webhooks", number, "rules", index), rule
+            yield ("webhooks", number, "rules", index), rule, _is_exact(hook)
     path = ("spec", "matchConstraints", "resourceRules")
+    is_exact = _is_exact(manifest.mapping(*path[:-1]))
     for index, rule in enumerate(manifest.listing(*path)):
-        yield (*path, index), rule
+        yield (*path, index), rule, is_exact
 
 
-def _unserved(bundle: Bundle, rule: Mapping[str, Any], plural: str) -> str:
+def _is_exact(parent: Any) -> bool:
+    return text_of(parent, "matchPolicy") == "Exact"
+
+
+def _unserved(bundle: Bundle, rule: Mapping[str, Any], plural: str, is_exact: bool) -> str:
     """Return that a rule has no API version of a resource, or an empty string."""
     versions = texts_of(rule, "apiVersions")
     if not versions or any(version == _ANY or has_variable(version) for version in versions):
         return ""
-    served = {
-        version.name
+    found = [
+        version
         for crd in _crds_of(bundle, rule)
         if crd.plural == plural
         for version in crd.versions
-        if version.served
-    }
-    if not served or served & set(versions):
+    ]
+    served = {version.name for version in found if version.served}
+    # The API server converts objects for the rule to each version of the CRD, served or not.
+    matched = served if is_exact else {version.name for version in found}
+    if not served or matched & set(versions):
         return ""
     return f"{plural} are not served as {', '.join(versions)}, but as {', '.join(sorted(served))}"
 
