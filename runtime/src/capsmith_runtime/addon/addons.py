@@ -119,7 +119,7 @@ class AddonController:
         selected = set() if deleting else set(await select_clusters(patcher.obj, clusters))
         recorded = await self._record_clusters(key, patcher, before, selected)
         if deleting and not recorded:
-            await patcher.remove_finalizer(self.kind.finalizer)
+            await self._reporter.remove_finalizer(patcher)
             return self._forget(key)
         handled = self._select_handled(key, recorded, selected)
         self._requeue_changed(key, patcher.obj, handled, selected)

@@ -48,7 +48,7 @@ from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.patcher import Patcher, paused
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
-from capsmith_runtime.reconcile.status_reporter import StatusReporter
+from capsmith_runtime.reconcile.status_reporter import StatusReporter, describe_other_finalizers
 
 WAITING_FOR_ENDPOINT: Final = Waiting(
     "WaitingForControlPlaneEndpoint", "Cluster has no spec.controlPlaneEndpoint yet", None
@@ -201,6 +201,10 @@ class ControlPlaneController:
         summary = ReconcileSummary(initialized=self._shape.is_initialized(patcher.obj))
         try:
             if await self._delete.reconcile(control_plane, summary):
+                if kept := describe_other_finalizers(patcher.obj, self.kind.finalizer):
+                    summary.wait(Waiting(constants.REASON_DELETING, kept))
+                    status = self._write_status(control_plane, summary)
+                    await self._reporter.write_last_status(patcher.obj, status)
                 await patcher.remove_finalizer(self.kind.finalizer)
                 return self._forget(key)
         except NotAvailableError as error:

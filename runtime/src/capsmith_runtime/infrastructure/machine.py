@@ -183,7 +183,7 @@ class InfraMachineController:
         result = await self._author.call(patcher, hook, scope, Deleted)
         if isinstance(result, Waiting):
             return await self._wait(patcher, result)
-        await patcher.remove_finalizer(self.kind.finalizer)
+        await self._reporter.remove_finalizer(patcher)
         return self._forget(key)
 
     async def _wait(self, patcher: Patcher, waiting: Waiting) -> Result:

@@ -168,7 +168,7 @@ class ClaimController:
             return await self._report_waiting(patcher, result)
         if address is not None:
             await self._writer.delete(address)
-        await patcher.remove_finalizer(self.kind.finalizer)
+        await self._reporter.remove_finalizer(patcher)
         return self._forget(key)
 
     async def _write_address_ref(self, patcher: Patcher, key: NamespacedName) -> Result:

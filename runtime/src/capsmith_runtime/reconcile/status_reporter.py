@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from typing import Any, Final, NoReturn
 
 from capsmith_runtime.api.serialization import encode_status
@@ -10,7 +10,13 @@ from capsmith_runtime.contract import conditions, constants, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.contract.status_writer import set_extra_fields
-from capsmith_runtime.errors import ApiError, ContractError, ReconcileError, TerminalError
+from capsmith_runtime.errors import (
+    ApiError,
+    ContractError,
+    InvalidRequestError,
+    ReconcileError,
+    TerminalError,
+)
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
@@ -75,6 +81,18 @@ def limit_message(message: str) -> str:
     It is shortened, and has neither unsupported characters nor credentials.
     """
     return redact(message).encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
+
+
+def describe_other_finalizers(obj: JSON, finalizer: str) -> str:
+    """Return why a deleted object stays without ``finalizer``, or an empty string if it does not.
+
+    Other controllers remove the finalizers that are left.
+    """
+    others = [name for name in metadata.finalizers(obj) if name != finalizer]
+    if not others:
+        return ""
+    text = f"everything is deleted; finalizers of others keep the object: {', '.join(others)}"
+    return limit_message(text)
 
 
 def has_no_failure_fields(obj: JSON) -> bool:
@@ -243,6 +261,25 @@ class StatusReporter:
             names = " and ".join(sorted(present - possible))
             message = f"a {self._kind.resource.kind} has no {names} while it waits"
             await self.refuse(patcher, constants.REASON_INVALID_RESULT, message)
+
+    async def remove_finalizer(self, patcher: Patcher) -> None:
+        """Remove the kind's finalizer from an object whose infrastructure is deleted (SM-08).
+
+        If finalizers of other controllers keep the object, its Ready condition becomes False first.
+        """
+        if kept := describe_other_finalizers(patcher.obj, self._kind.finalizer):
+            condition = ready(False, constants.REASON_DELETING, kept, "Info")
+            await self.write_last_status(patcher.obj, patcher.write_conditions(condition))
+        await patcher.remove_finalizer(self._kind.finalizer)
+
+    async def write_last_status(self, obj: JSON, write: Awaitable[None]) -> None:
+        """Await the write of a status after which the finalizer is removed."""
+        try:
+            await write
+        # A rule of the CRD that forbids the status must not keep the object forever.
+        except InvalidRequestError as error:
+            logger = create_object_logger(self._kind, key_of(obj))
+            logger.warning("cannot write conditions", error=str(error))
 
     @staticmethod
     def author_status(patcher: Patcher, fields: object) -> JSON:

@@ -179,7 +179,7 @@ class RemediationController:
             return await self._reporter.report_wait(patcher, result)
         if machine is not None and not machine.deleting:
             await self._machines.remove(machine)
-        await patcher.remove_finalizer(self.kind.finalizer)
+        await self._reporter.remove_finalizer(patcher)
         return self._forget(key)
 
     def _view(self, infra_machine: JSON | None) -> InfraMachineView | None:

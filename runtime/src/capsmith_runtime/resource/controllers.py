@@ -154,7 +154,7 @@ class ResourceController:
         result = await self._author.call(patcher, hook, scope, Deleted)
         if isinstance(result, Waiting):
             return await self._reporter.report_wait(patcher, result)
-        await patcher.remove_finalizer(self.kind.finalizer)
+        await self._reporter.remove_finalizer(patcher)
         return self._forget(key)
 
     def _forget(self, key: NamespacedName) -> Result:

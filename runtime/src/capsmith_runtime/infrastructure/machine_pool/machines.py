@@ -197,7 +197,7 @@ class MachinePoolMachinesController:
         cached = self._lister.read(patcher.obj, self._lister.select(patcher.obj))
         machines = cached or await self._lister.live(patcher.obj)
         if not machines:
-            await patcher.remove_finalizer(self.kind.finalizer)
+            await self._reporter.remove_finalizer(patcher)
             return self._forget(key)
         names = machines.names_to_delete()
         # A pause must not have to wait until thousands of machines have been deleted.

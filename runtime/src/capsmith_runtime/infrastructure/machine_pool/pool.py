@@ -132,7 +132,7 @@ class InfraMachinePoolController:
         result = await self._author.call(patcher, hook, scope, Deleted)
         if isinstance(result, Waiting):
             return await self._reporter.report_wait(patcher, result)
-        await patcher.remove_finalizer(self.kind.finalizer)
+        await self._reporter.remove_finalizer(patcher)
         return self._forget(key)
 
     def _forget(self, key: NamespacedName) -> Result:
