@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from capsmith_runtime.testing.go_yaml import read_documents
 from capsmith_runtime.testing.schema_check import complaints
 from capsmith_runtime.testing.value_check import value_complaints
 
@@ -33,7 +34,7 @@ def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> I
             text = _WITH_DEFAULT.sub(r"\1", file.read_text(encoding="utf-8"))
             name = file.relative_to(repository).as_posix()
             try:
-                for line, document in _documents(text):
+                for line, document in read_documents(text):
                     for problem in _object_problems(document, versions):
                         yield f"{name}:{line}: {problem}"
             except yaml.YAMLError as error:
@@ -48,7 +49,7 @@ def authored_objects(repository: Path, folders: Iterable[str]) -> Iterator[dict[
     for folder in folders:
         for file in sorted((repository / folder).rglob("*.yaml")):
             text = _WITH_DEFAULT.sub(r"\1", file.read_text(encoding="utf-8"))
-            yield from (each for _, each in _documents(text) if isinstance(each, dict))
+            yield from (each for _, each in read_documents(text) if isinstance(each, dict))
 
 
 def _versions(crds: Iterable[Any]) -> Crds:
@@ -58,16 +59,6 @@ def _versions(crds: Iterable[Any]) -> Crds:
         }
         for crd in crds
     }
-
-
-def _documents(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield each document with the number of its first line."""
-    loader = yaml.SafeLoader(text)
-    while loader.check_node():
-        node = loader.get_node()
-        document = None if node is None else loader.construct_document(node)
-        if node is not None and document is not None:
-            yield node.start_mark.line + 1, document
 
 
 def _object_problems(document: Any, versions: Crds) -> Iterator[str]:
