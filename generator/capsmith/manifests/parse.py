@@ -138,7 +138,7 @@ def read_substituted(
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     # Like clusterctl, which separates the documents before it parses them.
-    for line, part in _split(substituted) if resume else [(0, substituted)]:
+    for line, part in split_documents(substituted) if resume else [(0, substituted)]:
         found, wrong = _read_stream(part, replace(whole, line=line))
         manifests += found
         findings += wrong
@@ -147,7 +147,7 @@ def read_substituted(
     return tuple(manifests), tuple(findings)
 
 
-def _split(text: str) -> Iterator[tuple[int, str]]:
+def split_documents(text: str) -> Iterator[tuple[int, str]]:
     """Yield the parts of a file that clusterctl parses, and the number of lines before each."""
     begin = line = 0
     for match in _SEPARATOR.finditer("\n" + text):

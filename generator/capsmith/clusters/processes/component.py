@@ -10,13 +10,19 @@ from functools import cached_property
 from pathlib import Path
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.repository import ClusterctlRepository, dump, localise_webhooks
+from capsmith.clusters.processes.repository import (
+    KINDS_WITH_WEBHOOKS,
+    ClusterctlRepository,
+    dump,
+    localise_webhooks,
+)
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.parse import (
     Manifest,
     list_of,
     mapping_of,
     read_substituted,
+    split_documents,
     text_of,
     texts_of,
 )
@@ -153,6 +159,25 @@ class ReleaseComponent:
         """
         return f"{self.type.replace('-', '_').upper()}_WEBHOOK_PORT"
 
+    def localise(self, text: str, ca_bundle: str) -> str:
+        """Return the content ``text`` of the file with webhooks that call this computer.
+
+        Other documents stay as they are written, because their values depend on the quotes of
+        variables.  Raises UnreadableInput as :func:`parse_objects` does.
+        """
+        path, parts = self.out / self.file, []
+        # As a whole first, so that an error names the line in the file.
+        parse_objects(text, path)
+        for _, part in split_documents(text):
+            objects = parse_objects(part, path)
+            if any(each["kind"] in KINDS_WITH_WEBHOOKS for each in objects):
+                changed = [
+                    localise_webhooks(each, ca_bundle, self.port_variable) for each in objects
+                ]
+                part = dump(changed, part)
+            parts.append(part)
+        return "\n---\n".join(parts)
+
     def of(self, kind: str) -> list[JSON]:
         """Return the objects of one kind in the components file."""
         return [each for each in self.components if each["kind"] == kind]
@@ -203,12 +228,8 @@ class ProviderRelease:
         files = {name: change(name, text) for name, text in self._texts()}
         for component in self.components:
             if component.has_webhooks and ca_bundle:
-                path = self.folder / component.file
-                local = [
-                    localise_webhooks(each, ca_bundle, component.port_variable)
-                    for each in parse_objects(files[component.file], path)
-                ]
-                files = {**files, component.file: dump(local)}
+                text = component.localise(files[component.file], ca_bundle)
+                files = {**files, component.file: text}
         for component in self.components:
             repository.add(component.label, self.version, component.file, files)
 

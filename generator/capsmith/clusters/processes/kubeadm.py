@@ -5,7 +5,7 @@ from __future__ import annotations
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.component import ReleaseComponent
 from capsmith.clusters.processes.manager import ProviderManager
-from capsmith.clusters.processes.repository import ClusterctlRepository, dump, localise_webhooks
+from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.tools import core_releases
 from capsmith.clusters.processes.tools.catalogue import kubeadm_module
 
@@ -25,12 +25,9 @@ def add_kubeadm(repository: ClusterctlRepository, base: Base, series: str) -> No
     """
     out = base.tools.folders[kubeadm_module(series)]
     for component in (ReleaseComponent(out, type) for type in KUBEADM_TYPES):
-        turned = [
-            localise_webhooks(each, base.pki.ca_bundle, component.port_variable)
-            for each in component.components
-        ]
+        text = (out / component.file).read_text()
         files = {
-            component.file: dump(turned),
+            component.file: component.localise(text, base.pki.ca_bundle),
             "metadata.yaml": (out / "metadata.yaml").read_text(),
         }
         repository.add(component.label, core_releases()[series], component.file, files)

@@ -16,10 +16,15 @@ from capsmith.clusters.processes.errors import ToolsUnavailable
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.tools import Toolbox, core_releases
-from capsmith.manifests.go_yaml import GoDumper
+from capsmith.manifests.go_yaml import STRING, GoDumper
 from capsmith.manifests.parse import at, list_of, refuse_depth, text_of
 
 WEBHOOK_PORT_VARIABLE = "CAPI_WEBHOOK_PORT"
+
+_WEBHOOK_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_CRD = "CustomResourceDefinition"
+KINDS_WITH_WEBHOOKS = frozenset({*_WEBHOOK_CONFIGURATIONS, _CRD})
+"""Kinds that :func:`localise_webhooks` changes."""
 
 _TYPES = {
     "cluster-api": "CoreProvider",
@@ -136,10 +141,10 @@ def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_V
     clusterctl variable, so that one repository serves several management clusters.
     """
     kind = document["kind"]
-    if kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+    if kind in _WEBHOOK_CONFIGURATIONS:
         for webhook in list_of(document, "webhooks"):
             _localise_client(at(webhook, "clientConfig"), ca_bundle, port)
-    elif kind == "CustomResourceDefinition":
+    elif kind == _CRD:
         client = at(document, "spec", "conversion", "webhook", "clientConfig")
         _localise_client(client, ca_bundle, port)
     else:
@@ -151,9 +156,47 @@ def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_V
     return document
 
 
-def dump(documents: list[JSON]) -> str:
-    """Format documents as a YAML stream."""
-    return yaml.dump_all(documents, Dumper=GoDumper, sort_keys=False)
+def dump(documents: list[JSON], original: str = "") -> str:
+    """Format documents as a YAML stream.
+
+    Strings with clusterctl variables that have quotes in ``original``, the text of the documents,
+    keep them.  Without quotes, ``${X:=true}`` would become a boolean.
+    """
+    quoted = _find_quoted(original)
+    kept = [_keep_quotes(each, quoted) for each in documents] if quoted else documents
+    return yaml.dump_all(kept, Dumper=_Dumper, sort_keys=False)
+
+
+class _Quoted(str):
+    """A string that is written in quotes."""
+
+
+class _Dumper(GoDumper):
+    """Writes strings that had quotes in quotes."""
+
+
+def _represent_quoted(dumper: Any, value: _Quoted) -> Any:
+    return dumper.represent_scalar(STRING, str(value), style='"')
+
+
+_Dumper.add_representer(_Quoted, _represent_quoted)
+
+
+def _find_quoted(text: str) -> set[str]:
+    """Return the strings with variables that are in quotes everywhere in a YAML stream."""
+    quoted, plain = set[str](), set[str]()
+    for token in yaml.scan(text, Loader=yaml.CSafeLoader) if "${" in text else ():
+        if isinstance(token, yaml.ScalarToken) and "${" in token.value:
+            (plain if token.plain else quoted).add(token.value)
+    return quoted - plain
+
+
+def _keep_quotes(value: Any, quoted: set[str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _keep_quotes(each, quoted) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_keep_quotes(each, quoted) for each in value]
+    return _Quoted(value) if isinstance(value, str) and value in quoted else value
 
 
 def _localise_client(client: Any, ca_bundle: str, port: str) -> None:
