@@ -63,5 +63,5 @@ def test_newer_releases_are_found(
 
 def test_matrices_are_outputs_of_a_workflow(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matrix", "kubernetes"]) == 0
-    assert capsys.readouterr().out == 'kubernetes=["v1.34", "v1.36"]\n'
+    assert capsys.readouterr().out == 'kubernetes=["v1.34", "v1.36", "v1.37"]\n'
     assert main(["matrix", "etcd"]) == 2

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,6 @@ from capsmith.clusters.processes.tools.catalogue import (
 )
 
 _FOLDER = Path(build.__file__).parent
-_KUBELET = Path(__file__).parents[1] / "vm" / "kubelet"
-"""The kubelet of tests with virtual machines, which is of no toolbox."""
 _NODE = Path(tools.__file__).with_suffix("")
 """The folder of a node's modules, of which Kubernetes follows the table of releases."""
 BLUEPRINT = Path(__file__).parents[2] / "blueprints" / "project" / "e2e"
@@ -55,21 +54,44 @@ def _delete_others() -> Iterator[str]:
             yield f"deleted {folder.parent.name}"
 
 
-def _write_outdated() -> Iterator[str]:
+@dataclass(frozen=True)
+class _Module:
+    folder: Path
+    name: str
+    packages: tuple[str, ...]
+    path: str
+    """The Go module of the project whose release it pins."""
+    release: str
+
+    @property
+    def is_outdated(self) -> bool:
+        return not _is_pinned(self.folder / "go.mod", self.path, self.release)
+
+
+def find_outdated() -> list[Path]:
+    """Return the folders of modules that are missing or pin another release than the table."""
+    return [each.folder for each in _modules() if each.is_outdated]
+
+
+def _modules() -> Iterator[_Module]:
     pins = _pins()
-    targets = [
-        (_FOLDER / name, f"e2e.capsmith.example/{name}", [each.package for each in module.binaries])
-        for name, module in list_modules().items()
-    ]
-    targets.append((_KUBELET, "vm.capsmith.example/kubelet", [f"{_KUBERNETES}/cmd/kubelet"]))
+    for name, module in list_modules().items():
+        packages = tuple(each.package for each in module.binaries)
+        yield _Module(_FOLDER / name, f"e2e.capsmith.example/{name}", packages, *pins[name])
     node = list_node_modules()[0]
-    packages = [each.package for each in node.binaries]
-    targets.append((_NODE / node.folder, f"e2e.capsmith.example/{node.folder}", packages))
-    for folder, name, packages in targets:
-        path, version = pins.get(folder.name, pins[kubernetes_module()])
-        if not _is_pinned(folder / "go.mod", path, version):
-            _write(folder, name, packages, path, version)
-            yield f"wrote {folder.name}: {path} {version}"
+    yield _Module(
+        _NODE / node.folder,
+        f"e2e.capsmith.example/{node.folder}",
+        tuple(each.package for each in node.binaries),
+        *pins[kubernetes_module()],
+    )
+
+
+def _write_outdated() -> Iterator[str]:
+    for each in _modules():
+        if each.is_outdated:
+            _write(each)
+            yield f"wrote {each.folder.name}: {each.path} {each.release}"
 
 
 def _write_blueprint(folder: Path) -> Iterator[str]:
@@ -84,7 +106,7 @@ def _write_blueprint(folder: Path) -> Iterator[str]:
             # What is rendered for a provider imports nothing.
             if "{{" not in text:
                 (Path(scratch) / blueprint.stem).write_text(text)
-        _write(Path(scratch), "e2e", [], f"{_CORE}/test", version)
+        _write(_Module(Path(scratch), "e2e", (), f"{_CORE}/test", version))
         for name in ("go.mod", "go.sum"):
             shutil.copy(Path(scratch) / name, folder / f"{name}.jinja")
     yield f"wrote {module.relative_to(BLUEPRINT.parents[2])}: {_CORE}/test {version}"
@@ -109,12 +131,13 @@ def _is_pinned(file: Path, path: str, version: str) -> bool:
     return file.exists() and requirement.search(file.read_text()) is not None
 
 
-def _write(folder: Path, name: str, packages: list[str], path: str, version: str) -> None:
+def _write(module: _Module) -> None:
+    path, version, folder = module.path, module.release, module.folder
     upstream = _go_mod(path, version)
     requirements = [f"{path} {version}"]
     # A module below upstream's own: the one above it is released with it.
     requirements += [f"{each} {version}" for each in _replaced(upstream, "../")]
-    if any(package.startswith(_ETCD) for package in packages):
+    if any(package.startswith(_ETCD) for package in module.packages):
         # Kubernetes pins the client of etcd; the server of the same release goes with it.
         requirements += [
             f"{_ETCD}/server/v3 {each['Version']}"
@@ -123,9 +146,9 @@ def _write(folder: Path, name: str, packages: list[str], path: str, version: str
         ]
     folder.mkdir(exist_ok=True)
     parts = [
-        f"module {name}",
+        f"module {module.name}",
         f"go {upstream['Go']}",
-        _block("tool", sorted(packages)),
+        _block("tool", sorted(module.packages)),
         _block("require", requirements),
         _block("replace", _replacements(upstream, path, version)),
     ]

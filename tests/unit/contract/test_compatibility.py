@@ -20,6 +20,7 @@ from capsmith.contract.compatibility import Compatibility, load_compatibility
 from capsmith.contract.model import ReleaseTesting
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.targets import Core, list_targets
+from tests.releases.modules import find_outdated
 
 GOOD: dict[str, list[dict[str, object]]] = {
     "core": [
@@ -90,6 +91,11 @@ def test_each_release_that_runs_has_its_modules() -> None:
     for name, release in releases.items():
         project = "k8s.io/kubernetes" if name.startswith("k8s") else "sigs.k8s.io/cluster-api"
         assert f"\t{project} {release} // indirect\n" in (folder / name / "go.mod").read_text()
+
+
+def test_no_module_would_be_written_again() -> None:
+    """`./dev releases` changes nothing until the table changes."""
+    assert find_outdated() == []
 
 
 def test_the_tools_of_each_change_are_those_that_ci_runs() -> None:
