@@ -68,8 +68,10 @@ def _reduce(definitions: JSON, part: JSON) -> JSON:
         found["format"] = "int32"
     if part.get("format") == "byte":
         found["pattern"] = _BASE64
-    if "properties" in part:
+    # Types of JSON values, such as RawExtension, have neither properties nor a type of values.
+    if part.get("type") == "object" and "additionalProperties" not in part:
         found[_OPEN] = True
+    if "properties" in part:
         found["properties"] = {
             name: _reduce(definitions, below)
             for name, below in sorted(part["properties"].items())

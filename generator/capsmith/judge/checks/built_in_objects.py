@@ -15,6 +15,7 @@ from typing import Any
 from capsmith.judge.checks.admission_expressions import POLICIES, find_expression_faults
 from capsmith.judge.checks.apiextensions.definition import find_client_faults
 from capsmith.judge.checks.apiextensions.model import is_label_value, is_subdomain
+from capsmith.judge.checks.built_in_limits import find_limit_faults
 from capsmith.judge.checks.built_in_pods import (
     find_key_faults,
     find_pod_faults,
@@ -200,6 +201,8 @@ def _of_schema(manifest: Manifest, known: _Known, is_complete: bool) -> Iterator
         return
     for each in kind.one_of:
         yield from _lacking(manifest.document, each)
+    if manifest.kind == "LimitRange":
+        yield from find_limit_faults(manifest)
     pod = find_pod_path(manifest)
     if pod is not None:
         for each in known.pods:

@@ -254,18 +254,18 @@ def _of_resources(resources: Mapping[str, Any], path: Path) -> Iterator[Mismatch
             is_known = name in _RESOURCES or "/" in name or name.startswith(_FURTHER)
             if not is_known and not has_variable(name):
                 yield Mismatch((*path, field, name), "is no resource of a container")
-            amount = _amount(amounts[name])
+            amount = read_amount(amounts[name])
             if is_extended(name) and amount is not None and amount.denominator != 1:
                 message = f"is {amounts[name]}, which is no whole number"
                 yield Mismatch((*path, field, name), message)
     for name, value in requests.items():
-        request, limit = _amount(value), _amount(limits.get(name))
-        is_fixed = _is_text(name) and (is_extended(name) or name.startswith(_FURTHER))
-        if is_fixed and name not in limits and not any(map(has_variable, map(str, limits))):
+        request, limit = read_amount(value), read_amount(limits.get(name))
+        is_equal = _is_text(name) and is_fixed(name)
+        if is_equal and name not in limits and not any(map(has_variable, map(str, limits))):
             yield Mismatch((*path, "requests", name), "needs the same limit")
         if request is None or limit is None:
             continue
-        if request > limit or (is_fixed and request != limit):
+        if request > limit or (is_equal and request != limit):
             message = f"is {value}, and the limit is {limits[name]}"
             yield Mismatch((*path, "requests", name), message)
 
@@ -275,7 +275,12 @@ def is_extended(name: str) -> bool:
     return "/" in name and _NATIVE not in name and not has_variable(name)
 
 
-def _amount(value: Any) -> Fraction | None:
+def is_fixed(name: str) -> bool:
+    """Return whether requests and limits of a resource have to be equal."""
+    return is_extended(name) or name.startswith(_FURTHER)
+
+
+def read_amount(value: Any) -> Fraction | None:
     """Return a quantity's number; None if it is not readable."""
     match = _QUANTITY.fullmatch(str(value)) if value is not None else None
     if match is None or not re.search("[0-9]", match[1]):
