@@ -35,6 +35,7 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.live import find_by_name
 from capsmith_runtime.reconcile.patcher import Patcher, ready
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
@@ -158,6 +159,10 @@ class ClaimController:
         if self._is_claim_paused(patcher.obj, claim, cluster):
             return Result()
         address = self._addresses.get(key)
+        if address is None:
+            # The cache may lag: without the live list, the address would be left behind.
+            resource = self._addresses.resource
+            address = await find_by_name(self._context.client, resource, key)
         if address is not None:
             view = self._dialect.read_address(address)
             if view.claim_name != claim.name or view.pool != claim.pool:

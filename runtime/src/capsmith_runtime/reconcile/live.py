@@ -29,7 +29,15 @@ async def is_alive(client: KubeClient, resource: ResourceType, obj: JSON) -> boo
 async def find_live(
     client: KubeClient, resource: ResourceType, key: NamespacedName, uids: Collection[str]
 ) -> JSON | None:
-    """Return an object of a kind that the manager watches, or None if none has one of these UIDs.
+    """Return an object as :func:`find_by_name` does, or None if none has one of these UIDs."""
+    found = await find_by_name(client, resource, key)
+    return found if found is not None and metadata.uid(found) in uids else None
+
+
+async def find_by_name(
+    client: KubeClient, resource: ResourceType, key: NamespacedName
+) -> JSON | None:
+    """Return an object of a kind that the manager watches, or None if it does not exist.
 
     This takes a single request: a list by the object's name, for which managers have permission
     even if they may not get objects of the kind.
@@ -38,4 +46,4 @@ async def find_live(
     name = _SEPARATOR.sub(r"\\\g<0>", key.name)
     selection = Selection(namespace=key.namespace, fields=f"metadata.name={name}")
     page = await client.list_page(resource, selection)
-    return next((found for found in page.items if metadata.uid(found) in uids), None)
+    return next((found for found in page.items if metadata.name(found) == key.name), None)

@@ -119,7 +119,10 @@ class FakeApi:
         """Field manager of the provider in the ``managedFields`` of applied objects."""
         self._objects: dict[tuple[str, NamespacedName], JSON] = {}
         self._applied: dict[tuple[str, NamespacedName], JSON] = {}
+        self.lags: dict[str, float] = {}
+        """Seconds by which watches of a kind are late, as those of an API server that lags."""
         self._log: list[tuple[int, str, WatchEvent]] = []
+        self._logged_at: list[float] = []
         self._news = asyncio.Event()
         self._versions, self._uids = itertools.count(1), itertools.count(1)
         self._version = 0
@@ -147,6 +150,8 @@ class FakeApi:
                 position += 1
                 is_newer = kind == resource.kind and version > int(resource_version)
                 if is_newer and is_selected(event.object, selection):
+                    if lag := self.lags.get(kind, 0.0):
+                        await asyncio.sleep(self._logged_at[position - 1] + lag - _loop_time())
                     # Copied, because the provider may keep the object while later events share the
                     # original.
                     yield WatchEvent(event.type, _sent(copy_object(event.object), selection))
@@ -387,6 +392,7 @@ class FakeApi:
         self._version = next(self._versions)
         obj["metadata"]["resourceVersion"] = str(self._version)
         self._log.append((self._version, obj["kind"], WatchEvent(event, copy_object(obj))))
+        self._logged_at.append(_loop_time())
         self.announce()
 
 
@@ -395,6 +401,14 @@ async def _travel() -> AsyncIterator[None]:
     await asyncio.sleep(TRAVEL_SECONDS)
     yield
     await asyncio.sleep(TRAVEL_SECONDS)
+
+
+def _loop_time() -> float:
+    """Return the time of the event loop, or 0 before one runs."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return 0.0
 
 
 def _now() -> str:
