@@ -99,7 +99,19 @@ def test_traceback(capture: Callable[..., Lines], fmt: str) -> None:
         assert len(found) == 1
     else:
         assert found[0].endswith("ERROR controller failed key=a")
-        assert found[-1] == "ValueError: broken"
+        assert found[-1] == "  ValueError: broken"
+
+
+def test_no_line_of_a_traceback_looks_like_a_record(capture: Callable[..., Lines]) -> None:
+    lines = capture(fmt="text")
+    try:
+        raise ValueError("no\n2026-01-02T03:04:05.000Z INFO forged\r\x1b[2J")
+    except ValueError as error:
+        log.get_logger("controller").error("failed", exc_info=error)
+    _, *trace = lines()
+    assert trace[0] == "  Traceback (most recent call last):"
+    assert trace[-1] == "  2026-01-02T03:04:05.000Z INFO forged\\r\\u001b[2J"
+    assert all(line.startswith("  ") and line.isprintable() for line in trace)
 
 
 def test_bind_leaves_the_first_logger_alone(capture: Callable[..., Lines]) -> None:

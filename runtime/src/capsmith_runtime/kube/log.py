@@ -120,7 +120,7 @@ class TextFormatter(logging.Formatter):
     """Formats records as `2006-01-02T15:04:05.000Z INFO controller message key="value"`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as a single line, followed by its traceback."""
+        """Return the record as a single line, followed by its indented traceback."""
         parts = [
             _timestamp(record),
             record.levelname,
@@ -131,7 +131,8 @@ class TextFormatter(logging.Formatter):
         line = " ".join(parts)
         if not record.exc_info:
             return line
-        return f"{line}\n{_shorten(self.formatException(record.exc_info), _TRACE_CHARACTERS)}"
+        trace = _shorten(self.formatException(record.exc_info), _TRACE_CHARACTERS)
+        return f"{line}\n{_indent(trace)}"
 
 
 class JsonFormatter(logging.Formatter):
@@ -191,6 +192,14 @@ def _limited(value: object) -> object:
 def _one_line(text: str) -> str:
     """Escape line breaks and terminal control codes."""
     return text if text.isprintable() else json.dumps(text)[1:-1].replace('\\"', '"')
+
+
+def _indent(trace: str) -> str:
+    """Indent all lines and escape terminal control codes.
+
+    The message of an exception may contain a user's text, whose lines must not look like records.
+    """
+    return "\n".join(f"  {_one_line(line)}" for line in trace.split("\n"))
 
 
 def _quoted(value: object) -> str:
