@@ -26,6 +26,11 @@ _BOOTSTRAP: Final = {
     "hands the key of the CA to workers": edit_controller(
         "kindle_config", "if config.is_control_plane:", "if files:"
     ),
+    "returns a cloud-config with a repeated key": edit_controller(
+        "kindle_config",
+        "return BootstrapDocument(document,",
+        "return BootstrapDocument(document + document,",
+    ),
     "returns nothing": edit_controller(
         "kindle_config", "return BootstrapDocument(document,", "return None and BootstrapDocument("
     ),

@@ -104,6 +104,37 @@ _INFRASTRUCTURE: Final = {
         "            message=str(uuid.uuid4()),\n"
         "        )",
     ),
+    "finds servers by the names of their machines": edit_controller(
+        "acme_machine", "machine.external_id", "getattr(machine, 'name', 'm1')"
+    ),
+    "returns a provider id without a scheme": edit_controller(
+        "acme_machine", "provider_id=server.provider_id", "provider_id=server.id"
+    ),
+    "returns a provider id with a value that is None": edit_controller(
+        "acme_machine",
+        "provider_id=server.provider_id",
+        "provider_id=f'acme:///{machine.failure_domain}/{server.id}'",
+    ),
+    "creates servers without bootstrap data": edit_controller(
+        "acme_machine",
+        "machine.bootstrap_data().text if self._cloud.stores_user_data() else None",
+        "machine.bootstrap_data().text[:13]",
+    ),
+    "logs the bootstrap data": edit_controller(
+        "acme_machine", "server=created.id", "data=machine.bootstrap_data().text"
+    ),
+    "gives up when no capacity is left": edit_controller(
+        "acme_machine",
+        "            created = self._cloud.create_server(",
+        "            from capsmith_runtime.infrastructure import TerminalError\n"
+        "            from capsmith_runtime.fault_injection import NoCapacity\n\n"
+        "            def create_server(*values):\n"
+        "                try:\n"
+        "                    return self._cloud.create_server(*values)\n"
+        "                except NoCapacity as error:\n"
+        "                    raise TerminalError('NoCapacity', str(error)) from error\n\n"
+        "            created = create_server(",
+    ),
     "forgets to delete the server": edit_controller(
         "acme_machine", "self._cloud.delete_server(machine.external_id)", "None"
     ),

@@ -101,6 +101,18 @@ class SeparatesAccounts(Protocol):
 
 
 @runtime_checkable
+class KnowsUserData(Protocol):
+    """Protocol for a test double that knows the bootstrap data of its servers.
+
+    This protocol is optional: not every infrastructure passes them on as text.
+    """
+
+    def user_data(self) -> dict[str, str]:
+        """Return the bootstrap data of each server as text, keyed by its name in ``servers()``."""
+        ...
+
+
+@runtime_checkable
 class KnowsVersions(Protocol):
     """Protocol for a test double that knows the Kubernetes versions of its servers.
 

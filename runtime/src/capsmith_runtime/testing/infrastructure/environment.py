@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from capsmith_runtime.component import Component
 from capsmith_runtime.contract import constants, external_id
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.environment import TestEnvironment
-from capsmith_runtime.testing.infrastructure.fake_core import FakeCore
+from capsmith_runtime.testing.infrastructure.fake_core import BOOTSTRAP_SECRET, NAMESPACE, FakeCore
 from capsmith_runtime.testing.provider import InfrastructureDouble, NeedsObjects, ProviderUnderTest
 
 
@@ -46,14 +48,18 @@ class InfrastructureEnvironment(TestEnvironment):
             for obj in infrastructure.objects():
                 self.api.add(obj)
 
+    def secret_values(self) -> Mapping[str, str]:
+        """Return the secret values of the samples, and that of the bootstrap data."""
+        return {**super().secret_values(), BOOTSTRAP_SECRET: "a token of the bootstrap data"}
+
     @property
     def machine_kind(self) -> InfraMachineKind:
         """Return the kind of machine; the test fails if the provider has none."""
         return self.core.machine_kind
 
-    async def running_cluster(self) -> NamespacedName:
+    async def running_cluster(self, *, namespace: str = NAMESPACE) -> NamespacedName:
         """Add a cluster, and wait until core has recorded its infrastructure as provisioned."""
-        key = self.core.add_cluster()
+        key = self.core.add_cluster(namespace=namespace)
         await self.cluster_is_provisioned(key)
         self.core.infrastructure_is_ready(key)
         return key

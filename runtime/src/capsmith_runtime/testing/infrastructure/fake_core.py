@@ -10,11 +10,13 @@ from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.fake_api import FakeApi
-from capsmith_runtime.testing.identities import add_identities
+from capsmith_runtime.testing.identities import add_identities, add_namespace
 from capsmith_runtime.testing.manifests import Manifests
 
 NAMESPACE = "default"
 GROUP = "cluster.x-k8s.io"
+BOOTSTRAP_SECRET = "e5b1c97f0d3a4486"
+"""What is secret in all bootstrap data, such as the token with which a machine joins."""
 
 
 class FakeCore:
@@ -50,12 +52,18 @@ class FakeCore:
         """Add the sample identities and their Secrets, if the provider has any."""
         add_identities(self.api, self._manifests, kinds, namespace)
 
-    def add_cluster(self, name: str = "c1", **spec: Any) -> NamespacedName:
+    def add_namespace(self, kinds: Sequence[IdentityKind], namespace: str) -> None:
+        """Add a namespace whose clusters may use the sample identities."""
+        add_namespace(self.api, kinds, namespace)
+
+    def add_cluster(
+        self, name: str = "c1", *, namespace: str = NAMESPACE, **spec: Any
+    ) -> NamespacedName:
         """Add a Cluster, and its infrastructure cluster with the owner that core sets."""
-        key = NamespacedName(NAMESPACE, name)
+        key = NamespacedName(namespace, name)
         kind = self.cluster_kind
         cluster = self._core_object(
-            "Cluster", name, {"infrastructureRef": self._reference(kind, name), **spec}
+            "Cluster", key, {"infrastructureRef": self._reference(kind, name), **spec}
         )
         self.api.add(self._own_object(kind, name, self.api.add(cluster), name))
         return key
@@ -81,7 +89,7 @@ class FakeCore:
             "infrastructureRef": self._reference(kind, name),
             **({} if failure_domain is None else {"failureDomain": failure_domain}),
         }
-        machine = self.api.add(self._core_object("Machine", name, spec))
+        machine = self.api.add(self._core_object("Machine", key, spec))
         self.api.add(self._own_object(kind, name, machine, cluster.name))
         if bootstrap:
             self.add_bootstrap(key)
@@ -90,11 +98,12 @@ class FakeCore:
     def add_bootstrap(self, machine: NamespacedName) -> None:
         """Add a Secret with bootstrap data, and set its name in the Machine."""
         name = f"{machine.name}-bootstrap"
+        data = f"#cloud-config\nruncmd: [{join_command(machine)}]\n"
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"namespace": machine.namespace, "name": name},
-            "data": {"value": _encoded("#cloud-config"), "format": _encoded("cloud-config")},
+            "data": {"value": _encoded(data), "format": _encoded("cloud-config")},
         }
         self.api.add(secret)
         self.api.change("Machine", machine, {"spec": {"bootstrap": {"dataSecretName": name}}})
@@ -131,11 +140,11 @@ class FakeCore:
             return status.get("ready") is True
         return (status.get("initialization") or {}).get("provisioned") is True
 
-    def _core_object(self, kind: str, name: str, spec: JSON) -> JSON:
+    def _core_object(self, kind: str, key: NamespacedName, spec: JSON) -> JSON:
         return {
             "apiVersion": f"{GROUP}/{self.api.core_version}",
             "kind": kind,
-            "metadata": {"namespace": NAMESPACE, "name": name},
+            "metadata": {"namespace": key.namespace, "name": key.name},
             "spec": spec,
         }
 
@@ -152,7 +161,7 @@ class FakeCore:
             "apiVersion": kind.resource.api_version,
             "kind": kind.resource.kind,
             "metadata": {
-                "namespace": NAMESPACE,
+                "namespace": owner["metadata"]["namespace"],
                 "name": name,
                 "labels": {f"{GROUP}/cluster-name": cluster},
                 "ownerReferences": [reference],
@@ -174,6 +183,11 @@ class FakeCore:
         if self._old:
             return {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}
         return {"apiGroup": resource.group, "kind": resource.kind, "name": name}
+
+
+def join_command(machine: NamespacedName) -> str:
+    """Return what the bootstrap data of a machine run, and those of no other machine."""
+    return f"join --token {BOOTSTRAP_SECRET} --name {machine}"
 
 
 def _there(obj: JSON | None, key: NamespacedName) -> JSON:

@@ -17,7 +17,12 @@ from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.testing.core_machine_pool import VERSION
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.fake_api import FakeApi, merged
-from capsmith_runtime.testing.infrastructure.fake_core import GROUP, NAMESPACE, FakeCore
+from capsmith_runtime.testing.infrastructure.fake_core import (
+    BOOTSTRAP_SECRET,
+    GROUP,
+    NAMESPACE,
+    FakeCore,
+)
 from capsmith_runtime.testing.manifests import Manifests
 from capsmith_runtime.testing.other_values import find_other_field
 from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
@@ -272,8 +277,9 @@ class MachinePoolEnvironment(TestEnvironment):
         )
 
     def write_bootstrap(self, text: str) -> None:
-        """Replace the content of the bootstrap data Secret with ``text``."""
-        data = {"value": base64.b64encode(text.encode()).decode()}
+        """Replace the content of the bootstrap data Secret, which gets ``text`` as a comment."""
+        content = f"#cloud-config\n# {text}\nruncmd: [join --token {BOOTSTRAP_SECRET}]\n"
+        data = {"value": base64.b64encode(content.encode()).decode()}
         key = NamespacedName(NAMESPACE, "p1-bootstrap")
         if self.api.find("Secret", key) is not None:
             self.api.change("Secret", key, {"data": data})

@@ -27,6 +27,7 @@ class Infrastructure:
         """Make reconcilers that are created from now on use the test double."""
         monkeypatch.setenv("CAPSMITH_SIMULATED_CLOUD_DIR", str(self._folder))
         monkeypatch.setenv(VARIABLE, f"@{self._folder / 'faults'}")
+        monkeypatch.setenv("CAPSMITH_SIMULATED_USER_DATA", "true")
         SimulatedCloud(self._folder)
 
     def servers(self) -> list[str]:
@@ -40,6 +41,10 @@ class Infrastructure:
     def failure_domains(self) -> dict[str, str]:
         """Return the failure domain of each server that has one, keyed by the server's name."""
         return self._field("zone")
+
+    def user_data(self) -> dict[str, str]:
+        """Return the bootstrap data of each server, keyed by the server's name."""
+        return self._field("user_data")
 
     def simulate(self, faults: Faults) -> None:
         """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.

@@ -6,12 +6,7 @@ import base64
 import json
 
 import pytest
-from capsmith_runtime.extension import (
-    DiscoverVariablesRequest,
-    HookError,
-    Proceed,
-    RetryAfter,
-)
+from capsmith_runtime.extension import DiscoverVariablesRequest, HookError, Proceed, RetryAfter
 from capsmith_runtime.testing import extension as testing
 
 from cluster_api_provider_beacon.extension import HOLD, Extension

@@ -1,5 +1,6 @@
 """Conformance tests for bootstrap providers."""
 
+from capsmith_runtime.testing.conformance.bootstrap.content import TestBootstrapContent
 from capsmith_runtime.testing.conformance.bootstrap.faults import (
     TestBootstrapFaults,
     TestBootstrapSecrets,
@@ -11,6 +12,7 @@ from capsmith_runtime.testing.conformance.bootstrap.machines import (
 from capsmith_runtime.testing.conformance.bootstrap.refresh import TestBootstrapDataRefresh
 
 __all__ = [
+    "TestBootstrapContent",
     "TestBootstrapData",
     "TestBootstrapDataOfPools",
     "TestBootstrapDataRefresh",

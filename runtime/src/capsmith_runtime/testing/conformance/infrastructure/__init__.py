@@ -22,7 +22,9 @@ from capsmith_runtime.testing.conformance.infrastructure.machine import (
 from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
     TestMachineTemplates,
 )
+from capsmith_runtime.testing.conformance.infrastructure.namespaces import TestNamespaces
 from capsmith_runtime.testing.conformance.infrastructure.settings import TestSettings
+from capsmith_runtime.testing.conformance.infrastructure.user_data import TestUserData
 from capsmith_runtime.testing.conformance.infrastructure.watches import (
     TestSessionWatches,
     TestWatchedMachines,
@@ -41,9 +43,11 @@ __all__ = [
     "TestInfrastructureFaults",
     "TestMachineIdentities",
     "TestMachineTemplates",
+    "TestNamespaces",
     "TestSessionWatches",
     "TestSettings",
     "TestSourceIdentities",
     "TestTerminatedMachines",
+    "TestUserData",
     "TestWatchedMachines",
 ]

@@ -125,6 +125,32 @@ class TestInfrastructureCalls(InfrastructureConformance):
         await works(env, key)
 
     @scenario
+    async def test_a_machine_waits_while_nothing_can_be_created(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A machine is reported while a quota is exhausted, and created once there is room again.
+
+        Raise ``ReconcileError`` with ``retry_after``: after a TerminalError or a Terminated the
+        machine is not tried again soon enough, or never.
+
+        Proves: IM-03, IM-10.
+        """
+        cluster = await env.running_cluster()
+        simulate(env.infrastructure, Faults(full=1.0))
+        key = env.core.add_machine(cluster)
+        await env.eventually(
+            "it is provisioned, or Ready is False",
+            lambda: env.has_machine(key) or _reports_failure(env, env.core.infra_machine(key)),
+        )
+        if env.has_machine(key):
+            pytest.skip("not simulated: the test double creates a server although full=1")
+        await env.quiet()
+        assert env.infrastructure.servers() == []
+        assert "failureReason" not in (env.core.infra_machine(key).get("status") or {})
+        simulate(env.infrastructure, NONE)
+        await works(env, key)
+
+    @scenario
     async def test_a_killed_manager_leaves_a_call_running(
         self, env: InfrastructureEnvironment
     ) -> None:
@@ -234,15 +260,15 @@ class TestInfrastructureCalls(InfrastructureConformance):
 async def fails(env: TestEnvironment, find: Callable[[], JSON]) -> None:
     """Wait until the Ready condition reports the error that a call raised."""
 
-    def is_reported() -> bool:
-        obj = find()
-        status, reason = condition(obj, "Ready")
-        assert reason != "InvalidResult"
-        is_failure = status in ("False", "Unknown") and not reason.startswith("WaitingFor")
-        return is_failure or not env.has_conditions(obj)
-
     what = "Ready is False or Unknown (a share of 1 makes all calls fail, searches too)"
-    await env.eventually(what, is_reported)
+    await env.eventually(what, lambda: _reports_failure(env, find()))
+
+
+def _reports_failure(env: TestEnvironment, obj: JSON) -> bool:
+    status, reason = condition(obj, "Ready")
+    assert reason != "InvalidResult"
+    is_failure = status in ("False", "Unknown") and not reason.startswith("WaitingFor")
+    return is_failure or not env.has_conditions(obj)
 
 
 async def measure_creation(env: InfrastructureEnvironment, cluster: NamespacedName) -> float:

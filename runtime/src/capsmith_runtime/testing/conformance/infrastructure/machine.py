@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.reconcile.accounts import read_recorded
@@ -15,6 +17,9 @@ from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.limits import limits
 from capsmith_runtime.testing.provider import ProviderUnderTest, RemovesServers
+
+_PROVIDER_ID: Final = re.compile(r"[a-zA-Z][\w.+-]*://\S+")
+_PARTS: Final = re.compile(r"[^\w.-]+")
 
 
 class TestInfraMachine(InfrastructureConformance):
@@ -51,12 +56,17 @@ class TestInfraMachine(InfrastructureConformance):
     ) -> None:
         """Each machine has its own server and its own provider id.
 
+        Kubernetes requires the form ``<provider>://<id>`` for that of a Node.
+
         Proves: IM-01, IM-02.
         """
         cluster = await env.running_cluster()
         keys = [await env.running_machine(cluster, name) for name in ("m1", "m2", "m3")]
         ids = {env.core.infra_machine(key)["spec"]["providerID"] for key in keys}
         assert len(ids) == len(keys)
+        for each in ids:
+            assert _PROVIDER_ID.fullmatch(each), f"{each!r} is not of the form <provider>://<id>"
+            assert "None" not in _PARTS.split(each), f"{each!r} has None in place of a value"
         assert len(env.infrastructure.servers()) == len(keys)
 
     @scenario
