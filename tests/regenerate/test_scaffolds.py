@@ -184,3 +184,27 @@ def test_left_over_scaffolds_that_nobody_edited_can_be_deleted(provider: Provide
     assert "continue in" in hints.pop(edited)
     assert set(hints.values()) == {"Delete it: you have not edited it."}
     assert "tests/test_acme_machine.py" in hints
+
+
+def test_a_new_kind_whose_scaffold_imports_what_was_deleted_is_reported(
+    provider: Provider,
+) -> None:
+    provider.path(CLOUD).unlink()
+    provider.edit(
+        "provider.yaml", "infrastructure:\n", "infrastructure:\n  AcmeNet: {implements: Resource}\n"
+    )
+    said = provider.update()
+    assert said.code == 0
+    new = {f"{PACKAGE}/controllers/acme_net.py", "tests/test_acme_net.py"}
+    assert new <= said.files("created")
+    found = {each["file"]: each for each in said.report["findings"]}
+    assert {path for path in found if found[path]["id"] == "scaffold-module-deleted"} == new
+    assert f"--restore {CLOUD}" in found[f"{PACKAGE}/controllers/acme_net.py"]["hint"]
+    assert provider.update().report["findings"] == []
+
+
+def test_a_new_kind_in_a_repository_with_its_simulation_is_not_reported(provider: Provider) -> None:
+    provider.edit(
+        "provider.yaml", "infrastructure:\n", "infrastructure:\n  AcmeNet: {implements: Resource}\n"
+    )
+    assert provider.update().report["findings"] == []

@@ -40,6 +40,7 @@ from capsmith.merging.release_changes import (
     find_changed_components,
     find_dropped_series,
 )
+from capsmith.merging.scaffold_imports import find_missing_modules
 from capsmith.merging.shared_file import ConflictLabels, ConflictStyle
 from capsmith.output.runtime import FOLDER, Mode, is_vendored, remove_vendored, select_runtime
 from capsmith.provider.model import Provider
@@ -158,6 +159,7 @@ def _plan_changes(
     found = (
         *loaded.findings,
         *report_decisions(reported, tree),
+        *find_missing_modules(reported, tree, disk.files),
         *find_dropped_series(disk.files.get(METADATA_PATH), tree),
         *find_changed_components(provider, tree, lock),
     )

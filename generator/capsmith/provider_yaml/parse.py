@@ -22,8 +22,10 @@ from capsmith.provider_yaml.forms import (
     SpecModel,
     Validation,
 )
+from capsmith.provider_yaml.manager import FeatureGateSpec, FlagSpec, ManagerSpec
 from capsmith.provider_yaml.model import ProviderSpec
 from capsmith.provider_yaml.nulls import check_nulls
+from capsmith.provider_yaml.scale import ScaleSpec
 from capsmith.provider_yaml.structural import check_structure
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import Document, parse_document
@@ -64,6 +66,13 @@ _NOT_STRUCTURAL = {
 }
 
 
+_KINDS: Mapping[object, type[SpecModel]] = {
+    "infrastructure": sections.InfrastructureKindSpec,
+    "bootstrap": sections.BootstrapKindSpec,
+    "controlPlane": sections.ControlPlaneKindSpec,
+    "ipam": sections.PoolKindSpec,
+    "addon": sections.AddonKindSpec,
+}
 _OTHER_TYPES = {
     **dict.fromkeys(
         ("map", "dict", "dictionary", "hash", "mapping"),
@@ -228,27 +237,19 @@ def _known_keys(path: Path) -> set[str]:
 
 def _part(path: Path) -> type[SpecModel]:
     """Return the model of the mapping at ``path``."""
+    if path[:1] and path[0] in _KINDS and (found := _part_of_kind(path)):
+        return found
     match path:
         case ():
             return model.ProviderSpec
-        case (section, _) if section in model.SECTIONS:
-            return sections.KindSpec
-        case (section, _, "printerColumns", _) if section in model.SECTIONS:
-            return kind_parts.PrinterColumnSpec
-        case (section, _, "watches", _) if section in model.SECTIONS:
-            return kind_parts.WatchSpec
-        case (section, _, "template") if section in model.SECTIONS:
-            return kind_parts.TemplateSpec
-        case (section, _, "template", "versions", _) if section in model.SECTIONS:
-            return kind_parts.TemplateVersionSpec
-        case (section, _, *_, "contractFields") if section in model.SECTIONS:
-            return kind_parts.ContractFieldsSpec
-        case (section, _, *_, "partLimits", _) if section in model.SECTIONS:
-            return kind_parts.PartLimits
-        case (section, _, "objectName") if section in model.SECTIONS:
-            return NameLimits
         case ("runtimeExtension",):
             return sections.RuntimeExtensionSpec
+        case ("manager",):
+            return ManagerSpec
+        case ("manager", "flags", _):
+            return FlagSpec
+        case ("manager", "featureGates", _):
+            return FeatureGateSpec
         case ("rbac", _):
             return model.PolicyRuleSpec
         case ("credentials",) | ("credentials", int()):
@@ -258,6 +259,36 @@ def _part(path: Path) -> type[SpecModel]:
         case (*_, "validations" | "objectValidations" | "x-kubernetes-validations", int()):
             return Validation
     return FieldSchema
+
+
+def _part_of_kind(path: Path) -> type[SpecModel] | None:
+    """Return the model of a mapping in a section; None for fields and what all parts can have."""
+    match path[2:]:
+        case () if len(path) == 2:
+            return _KINDS[path[0]]
+        case ("bootstrap",):
+            return sections.ForeignKindSpec
+        case ("printerColumns", _):
+            return kind_parts.PrinterColumnSpec
+        case ("watches", _):
+            return kind_parts.WatchSpec
+        case ("webhooks",):
+            return kind_parts.WebhooksSpec
+        case ("objectName",):
+            return NameLimits
+        case ("template",):
+            return kind_parts.TemplateSpec
+        case ("template", "versions", _):
+            return kind_parts.TemplateVersionSpec
+        case ("versions", _):
+            return kind_parts.VersionFieldsSpec
+        case (*_, "scale"):
+            return ScaleSpec
+        case (*_, "contractFields"):
+            return kind_parts.ContractFieldsSpec
+        case (*_, "partLimits", _):
+            return kind_parts.PartLimits
+    return None
 
 
 def _at(data: Any, path: Path) -> Any:

@@ -43,6 +43,19 @@ def hints(text: str) -> list[str]:
         ("type: integer", "type: map", "with `additionalProperties: string`"),
         ("type: integer", "type: list", "Write `type: array` with `items: string`."),
         ("image: string!", "image:", "Give it a value, or remove the key."),
+        # Keys that only some parts of the file have are suggested there.
+        ("implements: InfraMachine", "implements: InfraMachine\n    machine: x", "`machineKind`"),
+        (
+            "implements: InfraMachine",
+            "implements: InfraMachine\n    webhooks: {x: 1}",
+            "defaulting",
+        ),
+        (
+            "implements: InfraMachine",
+            "implements: InfraMachine\n    versions: {v1: {x: 1}}",
+            "contractFields",
+        ),
+        ("name: acme", "name: acme\nmanager: {flag: {}}", "Did you mean `flags`?"),
         ("image: string!", "image: {type: string, format: ip}", "isIP(self)"),
         # In braces, a comma ends a text that has no quotes.
         ("size: string!", "size: {type: string, description: Size, S to L}", _QUOTE),
