@@ -32,7 +32,7 @@ HELP_ROUNDS = 6
 """So many times the rounds of other commands: a start takes a tenth of their time."""
 KINDS = (2, 50, 100, 200)
 KIND_SPREAD = 1.5
-"""The cost of one kind more, dearest against cheapest step."""
+"""The cost of an additional kind, the most expensive step against the cheapest."""
 
 
 def environment(scratch: Path) -> dict[str, str]:
@@ -160,7 +160,7 @@ def start_up(scratch: Path, rounds: int) -> bool:
 
 
 def kinds(scratch: Path, rounds: int) -> bool:
-    """Whether the cost of one kind more stays the same from few kinds to many."""
+    """Decide whether the cost of an additional kind stays the same from few kinds to many."""
     times: list[Times] = []
     for count in KINDS:
         spec, folder = scratch / f"kinds-{count}.yaml", scratch / "out" / f"kinds-{count}"
@@ -169,7 +169,9 @@ def kinds(scratch: Path, rounds: int) -> bool:
         times.append(by_turns([_into_new(name, folder, arguments, scratch)], rounds)[name])
     medians = [time.median_processor for time in times]
     spread = steps(KINDS, medians)
-    rows = [["kinds", "processor time against 2 kinds", "one kind more, against the first step"]]
+    rows = [
+        ["kinds", "processor time against 2 kinds", "each additional kind, against the first step"]
+    ]
     rows.append([str(KINDS[0]), "1.00", ""])
     rows += [
         [str(count), f"{median / medians[0]:.2f}", f"{step / spread[0]:.2f}"]

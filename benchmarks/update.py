@@ -21,7 +21,7 @@ from capsmith.commands.load import load
 
 KINDS = (2, 8, 32, 64, 128)
 KIND_GROWTH = 1.5
-"""What one kind more may cost between the last two rows, against the first and the middle one."""
+"""What an additional kind may cost between the last two rows, against the first three."""
 _ANSWERS = "{{ _copier_conf.answers_file }}.jinja"
 _GIT = ("-c", "user.name=benchmark", "-c", "user.email=benchmark@example.com")
 
@@ -86,7 +86,7 @@ def kinds(scratch: Path, rounds: int) -> bool:
         [
             "kinds",
             "--dry-run against 2 kinds",
-            "one kind more, since 2",
+            "each additional kind",
             "--check against --dry-run",
         ]
     ]
@@ -100,7 +100,7 @@ def kinds(scratch: Path, rounds: int) -> bool:
 
 
 def _one_more(costs: Sequence[float], first: int, last: int) -> float:
-    """What one kind more costs between two rows."""
+    """Return what an additional kind costs between two rows."""
     return (costs[last] - costs[first]) / (KINDS[last] - KINDS[first])
 
 

@@ -105,7 +105,7 @@ def hold_connections(site: Site) -> None:
 
 
 def vanish(site: Site) -> None:
-    """Delete the server of a provisioned machine behind the back of the managers."""
+    """Delete the server of a provisioned machine without the managers."""
     site.wait(site.provisioned, "a machine is provisioned")
     name = site.rng.choice(site.provisioned())
     site.vanished.add(name)
