@@ -230,7 +230,13 @@ MISTAKES = (
         ),
         *(
             ("spec.mutations", _json_patch(expression))
-            for expression in ("[JSONPatch{", "[]", "object.list", "[1]", "[JSONPatch{op: absent}]")
+            for expression in (
+                *("[JSONPatch{", "[]", "object.list", "[1]", "[JSONPatch{op: absent}]"),
+                *("[JSONPatch{}] + [1]", "[JSONPatch{}] + JSONPatch{}", "[[JSONPatch{}]]"),
+                *("[JSONPatch{}][0]", "[JSONPatch{}].size()", "[JSONPatch{}].exists(p, true)"),
+                *("has(object.a) ? [JSONPatch{}] : [1]", "[JSONPatch{}].filter(p, p.op == 1)"),
+                *("[JSONPatch{}].filter(p, p.x == 'a')", "object.l.map(x, [JSONPatch{}])"),
+            )
         ),
     ),
     *_mistakes(
@@ -292,6 +298,8 @@ ACCEPTED = (
         ("spec.mutations", _json_patch("has(object.a) ? [JSONPatch{path: '/a'}] : []")),
         ("spec.mutations", _json_patch("[JSONPatch{}] + object.l.map(x, JSONPatch{op: x})")),
         ("spec.mutations", _json_patch("[JSONPatch{value: Object.a{b: Object.a.b{}}}]")),
+        ("spec.mutations", _json_patch("[JSONPatch{op: 'add'}].filter(p, p.op == 'add')")),
+        ("spec.mutations", _json_patch("[?optional.of(JSONPatch{op: 'add', path: '/a'})]")),
         *(
             (_PATCH, expression)
             for expression in (
@@ -299,6 +307,7 @@ ACCEPTED = (
                 "Object{spec: has(object.a) ? Object.spec{a: 1} : Object.spec{b: '}'}}",
                 "Object{spec: Object . spec { ?a: optional.of(1) } } // {",
                 "has(object.a) ? Object{} : Object{spec: {'a': 1}}",
+                "object.a != 'b' && object.c >= 1 || object.d == 'e' ? Object{} : Object{a: 1}",
             )
         ),
     ),

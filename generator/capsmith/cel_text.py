@@ -20,6 +20,8 @@ LITERAL = re.compile(
 
 At most one of the groups ``d3``, ``s3``, ``d`` and ``s`` matches: the content of the string.
 """
+PATCH_VALUE = "capsmithPatch"
+"""Name of a variable that has the type of a JSONPatch, for expressions of admission policies."""
 # Matches neither a field of that name (`self.oldSelf`) nor a part of a longer name.
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 # A new object has no old value; these are the usual ways to accept it.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from capsmith.cel_text import PATCH_VALUE
 from capsmith.judge.checks.mismatches import Mismatch
 from capsmith.judge.checks.patch_expressions import OBJECT, PATCH, PatchExpression, read_patch
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of
@@ -40,6 +41,8 @@ class _Expression(NamedTuple):
     """The variables that are defined before; None if there are none at this place."""
     has_params: bool = False
     has_authorizer: bool = True
+    has_patches: bool = False
+    """Whether the text has values in place of a JSONPatch."""
 
 
 def find_expression_faults(manifest: Manifest) -> Iterator[Mismatch]:
@@ -103,20 +106,35 @@ def _explain_patch(expression: _Expression, patch: PatchExpression, is_list: boo
     if patch.unknown:
         return f"`{patch.unknown[0]}` is not a field of {PATCH}"
     # What is created has any type here, and whole expressions are judged below.
-    message = _explain(expression._replace(text=patch.rewritten, results=()))
+    rewritten = expression._replace(text=patch.rewritten, results=(), has_patches=True)
+    message = _explain(rewritten)
     if message:
         return message
-    if _explain(expression._replace(text=patch.typed, results=())):
+    if _explain(rewritten._replace(text=patch.typed)):
         return f"op, path and from of a {PATCH} have to be texts"
-    if patch.result and patch.result != ("list" if is_list else OBJECT):
-        expected = f"a list of {PATCH}" if is_list else f"an {OBJECT}"
+    expected = f"a list of {PATCH}" if is_list else f"an {OBJECT}"
+    if _is_of_another_type(rewritten, patch, is_list):
         return f"the expression does not evaluate to {expected}"
     # A variable may be of the type that is expected.
     uses_patches = _PATCH_NAME.search(expression.text) is not None
     if problems or uses_patches or "variables" in expression.text:
         return ""
-    expected = f"a list of {PATCH}" if is_list else f"an {OBJECT}"
     return f"the expression does not evaluate to {expected}"
+
+
+def _is_of_another_type(rewritten: _Expression, patch: PatchExpression, is_list: bool) -> bool:
+    """Return whether an expression is certain to evaluate to a value of another type."""
+    if patch.result and patch.result != ("list" if is_list else OBJECT):
+        return True
+    from capsmith.provider_yaml.cel.admission import find_type
+
+    variables, has_params = rewritten.variables, rewritten.has_params
+    name, item = (
+        find_type(text, variables, has_params, has_patches=True)
+        for text in (rewritten.text, PATCH_VALUE)
+    )
+    # What creates an Object has any type here, as what reads one has.
+    return name not in ("", "dyn", *((f"list<{item}>", "list<dyn>") if is_list else ()))
 
 
 def _list(manifest: Manifest) -> Iterator[_Expression]:

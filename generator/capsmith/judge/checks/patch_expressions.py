@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from capsmith.cel_text import PATCH_VALUE
+
 OBJECT, PATCH = "Object", "JSONPatch"
 _TEXTS = frozenset({"op", "path", "from"})
 """Fields of a JSONPatch that are texts."""
@@ -19,7 +21,7 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*)
     |(?P<text>[rRbB]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))
     |(?P<name>[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*)
-    |(?P<other>`[^`]*`|\d[\w.]*|.)""",
+    |(?P<other>`[^`]*`|\d[\w.]*|[=!<>]=|&&|\|\||.)""",
     re.VERBOSE | re.DOTALL,
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -128,7 +130,12 @@ class _Reader:
             is_text = is_patch and field in _TEXTS
             plains.append(f"dyn({plain})")
             typeds.append(f"dyn(({typed}) + '')" if is_text else f"dyn({typed})")
-        return f"dyn([{', '.join(plains)}])", f"dyn([{', '.join(typeds)}])"
+        plain, typed = (", ".join(each) for each in (plains, typeds))
+        if name != PATCH:
+            return f"dyn([{plain}])", f"dyn([{typed}])"
+        # The item of the list has the type of a patch, and the list keeps its fields to be checked.
+        item = f".map(capsmithItem, {PATCH_VALUE})[0]"
+        return f"[dyn([{plain}])]{item}", f"[dyn([{typed}])]{item}"
 
     def _list_fields(self) -> Iterator[str]:
         """Yield the name of each field of an object, whose value is read in between."""

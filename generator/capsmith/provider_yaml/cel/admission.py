@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from capsmith.cel_text import PATCH_VALUE
 from capsmith.provider_yaml.cel.compile import Compiler, RuleProblem
 from capsmith.provider_yaml.cel.environment import CelType, Declarations
 from capsmith.yamldoc.quote import quote
@@ -50,6 +51,11 @@ _REQUEST = {
     },
 }
 """Fields of an AdmissionRequest that expressions may read."""
+_PATCH = {
+    "type": "object",
+    "properties": {**dict.fromkeys(("op", "path", "from"), _TEXT), "value": _DYNAMIC},
+}
+"""Fields of a JSONPatch."""
 
 
 Variables = tuple[tuple[str, str], ...]
@@ -71,13 +77,15 @@ def find_expression_problems(
     variables: Variables | None,
     has_params: bool,
     has_authorizer: bool = True,
+    has_patches: bool = False,
 ) -> tuple[RuleProblem, ...]:
     """Return the reasons why the API server refuses an expression.
 
     ``results`` are the types of which it must return one; empty if it may return any.
     ``variables`` are those that a policy has defined before; None in a webhook, which has none.
+    If ``has_patches`` is true, a variable has the type of a JSONPatch.
     """
-    problems, name = _compile(expression, variables, has_params, has_authorizer)
+    problems, name = _compile(expression, variables, has_params, has_authorizer, has_patches)
     if problems or not results:
         return problems
     name = _hide_unknown(name, expression, variables)
@@ -88,17 +96,24 @@ def find_expression_problems(
     return (RuleProblem(message, f"Write an expression that evaluates to a {results[0]}."),)
 
 
-def find_type(expression: str, variables: Variables | None, has_params: bool) -> str:
+def find_type(
+    expression: str, variables: Variables | None, has_params: bool, has_patches: bool = False
+) -> str:
     """Return the type of what an expression returns; empty if it is not known here."""
-    _, name = _compile(expression, variables, has_params, True)
+    _, name = _compile(expression, variables, has_params, True, has_patches)
     return _hide_unknown(name, expression, variables)
 
 
 @lru_cache(64)
 def _compile(
-    expression: str, variables: Variables | None, has_params: bool, has_authorizer: bool
+    expression: str,
+    variables: Variables | None,
+    has_params: bool,
+    has_authorizer: bool,
+    has_patches: bool,
 ) -> tuple[tuple[RuleProblem, ...], str]:
-    problems, name = _create_compiler(variables, has_params, has_authorizer).compile(expression)
+    compiler = _create_compiler(variables, has_params, has_authorizer, has_patches)
+    problems, name = compiler.compile(expression)
     return tuple(problems), name
 
 
@@ -111,7 +126,7 @@ def _hide_unknown(name: str, expression: str, variables: Variables | None) -> st
 
 @lru_cache(16)
 def _create_compiler(
-    variables: Variables | None, has_params: bool, has_authorizer: bool
+    variables: Variables | None, has_params: bool, has_authorizer: bool, has_patches: bool
 ) -> Compiler:
     declarations = Declarations()
     known = dict.fromkeys(_OBJECTS, _ANY)
@@ -122,6 +137,10 @@ def _create_compiler(
     known["request"] = request
     if has_params:
         known["params"] = _ANY
+    if has_patches:
+        patch = declarations.declare(_PATCH)
+        assert patch is not None
+        known[PATCH_VALUE] = patch
     if variables is not None:
         properties = {name: _TYPES.get(type, _DYNAMIC) for name, type in variables}
         declared = declarations.declare({"type": "object", "properties": properties})
