@@ -54,6 +54,15 @@ def limits(site: Site) -> Iterator[Mutant]:
     yield from _with_fields(site, _LIMITS)
 
 
+@operator("crd-storage-served")
+def storage(site: Site) -> Iterator[Mutant]:
+    for crd in site.bundle.crds:
+        for number, version in enumerate(crd.versions):
+            if version.storage:
+                place = ("spec", "versions", number, "served")
+                yield edited(crd.manifest, f"{version.name} is not served", put(place, False))
+
+
 def _with_fields(site: Site, fields: dict[str, Any]) -> Iterator[Mutant]:
     for crd in site.bundle.crds:
         for version in crd.versions:

@@ -58,6 +58,16 @@ def check_crd_limits(context: Context) -> Iterator[Violation]:
                 yield _violation(manifest, number, fault)
 
 
+@check("crd-storage-served", is_shared=True)
+def check_crd_storage_served(context: Context) -> Iterator[Violation]:
+    """MV-12: The API server serves the version in which clusterctl lists the objects of a kind."""
+    for manifest, number in _list_versions(context):
+        version = mapping_of(manifest.listing("spec", "versions")[number])
+        if version.get("storage") is True and version.get("served") is False:
+            message = f"{manifest}: {version.get('name')} is stored, but not served"
+            yield Violation(manifest, message, path=("spec", "versions", number, "served"))
+
+
 def _manifests(context: Context) -> Iterator[Manifest]:
     is_built = bool(context.bundle.files(Artefact.COMPONENTS))
     for crd in context.bundle.crds:

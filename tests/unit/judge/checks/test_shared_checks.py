@@ -68,6 +68,16 @@ webhooks:
 """
 _COMPONENTS += """\
 ---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: acmepools.infrastructure.cluster.x-k8s.io}
+spec:
+  group: infrastructure.cluster.x-k8s.io
+  scope: Cluster
+  names: {kind: AcmePool, plural: acmepools, singular: acmepool, listKind: AcmePoolList}
+  versions:
+  - {name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}
+---
 apiVersion: rbac.authorization.k8s.io/v1beta1
 kind: ClusterRole
 metadata: {name: old}
