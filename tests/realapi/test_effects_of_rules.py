@@ -188,6 +188,28 @@ def _may_read(api: KubeClient) -> bool:
     return bool(answer["status"]["allowed"])
 
 
+def test_a_priority_class_that_does_not_exist(api: KubeClient) -> None:
+    """Proves: CC-39."""
+    metadata = {"name": "effects", "namespace": "default"}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    api.apply(account)
+    refusals = [_refuse_pod(api, name) for name in ("", "system-cluster-critical")]
+    assert refusals == ["", ""]
+    refusal = _refuse_pod(api, "acme-critical")
+    assert "no PriorityClass with name acme-critical was found" in refusal
+    api.delete(account)
+
+
+def _refuse_pod(api: KubeClient, priority: str) -> str:
+    spec = {
+        **{"containers": [{"name": "a", "image": "x"}], "serviceAccountName": "effects"},
+        "priorityClassName": priority,
+    }
+    metadata = {"name": "effects", "namespace": "default"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return _refusal(lambda: api.apply(pod, dry_run=True))
+
+
 def test_policies_match_the_plural_and_served_versions(api: KubeClient, tmp_path: Path) -> None:
     """Proves: CC-47."""
     document = _document("v1alpha1", "v1")

@@ -329,6 +329,36 @@ def check_pod_references(context: Context) -> Iterator[Violation]:
         for name in list_missing_volumes(workload):
             message = f"{workload}: volume {name} is mounted but not declared"
             yield Violation(workload, message, path=("spec", "template", "spec"))
+        yield from _missing_priority(workload, bundle)
+        yield from _forbidden_users(workload)
+
+
+_PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical"})
+"""PriorityClasses that the API server creates."""
+
+
+def _missing_priority(workload: Manifest, bundle: Bundle) -> Iterator[Violation]:
+    path = ("spec", "template", "spec", "priorityClassName")
+    name = text_of(workload.document, *path)
+    known = {*_PRIORITIES, *(each.name for each in bundle.all_of("PriorityClass"))}
+    if name and name not in known and not has_variable(name):
+        message = f"{workload}: PriorityClass {name} is not in the release"
+        yield Violation(workload, message, path=path, when="no PriorityClass of this name exists")
+
+
+def _forbidden_users(workload: Manifest) -> Iterator[Violation]:
+    """Yield the containers with the user 0 that must not run as root: the kubelet refuses them."""
+    of_pod = workload.mapping("spec", "template", "spec", "securityContext")
+    for kind in ("initContainers", "containers"):
+        for number, container in enumerate(workload.listing("spec", "template", "spec", kind)):
+            own = mapping_of(container, "securityContext")
+            given = {**of_pod, **{key: each for key, each in own.items() if each is not None}}
+            user = given.get("runAsUser")
+            if given.get("runAsNonRoot") is True and user == 0 and user is not False:
+                name = text_of(container, "name")
+                message = f"{workload}: container {name} has runAsNonRoot, and the user is 0"
+                path = ("spec", "template", "spec", kind, number)
+                yield Violation(workload, message, path=path)
 
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
