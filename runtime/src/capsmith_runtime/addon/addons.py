@@ -72,6 +72,7 @@ class AddonController:
         self._caches = caches
         self._statuses = statuses
         self._requested: dict[NamespacedName, dict[str, _RequestedVersion]] = {}
+        self._running: set[NamespacedName] = set()
         self.requeue_installation: Callable[[Installation], None] = lambda installation: None
         """Function that requeues an installation; set when the watches are set up."""
         self.build_record: Callable[[JSON], Mapping[Record, str]] = lambda obj: {}
@@ -94,9 +95,25 @@ class AddonController:
         """
         self._requested.get(installation.addon, {}).pop(installation.cluster, None)
 
+    def has_selected(self, key: NamespacedName, cluster: str, selected: bool) -> bool:
+        """Return whether an add-on's last reconcile found a cluster as ``selected`` as it is now.
+
+        Then a change of the cluster concerns its installation only. A reconcile takes time in
+        proportion to the number of clusters, each of which may change often.
+        """
+        requested = self._requested.get(key, {}).get(cluster)
+        # A running reconcile may have read the cluster before its change.
+        if requested is None or key in self._running:
+            return False
+        return requested.selected == selected
+
     async def reconcile(self, key: NamespacedName) -> Result:
         """Update an add-on's record of clusters and its status."""
-        return await self._runner.run(key, self._reconcile)
+        self._running.add(key)
+        try:
+            return await self._runner.run(key, self._reconcile)
+        finally:
+            self._running.discard(key)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         if is_deleted_for_move(patcher.obj):

@@ -162,8 +162,9 @@ class _KindControllers:
     def on_cluster(self, obj: JSON) -> None:
         """Requeue the add-ons and installations that a changed Cluster concerns."""
         cluster = self._caches.reader.read_cluster(obj)
-        for key in self._selections.find_addons(cluster):
-            self._queues[self._name].add(key)
+        for key, selected in self._selections.find_addons(cluster):
+            if not self._addons.has_selected(key, cluster.name, selected):
+                self._queues[self._name].add(key)
             self._requeue_installation(key, cluster.name)
 
     def on_kubeconfig(self, namespace: str, cluster: str) -> None:

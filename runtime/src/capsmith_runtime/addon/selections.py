@@ -69,16 +69,19 @@ class AddonSelections:
         self._selections: dict[NamespacedName, _Selection] = {}
         addons.add_handler(self._update)
 
-    def find_addons(self, cluster: Cluster) -> Iterator[NamespacedName]:
-        """Yield the add-ons that select a Cluster or are recorded on it."""
+    def find_addons(self, cluster: Cluster) -> Iterator[tuple[NamespacedName, bool]]:
+        """Yield the add-ons that select a Cluster or are recorded on it, and if they select it.
+
+        As in `select_clusters`, a Cluster that is being deleted is not selected.
+        """
         for key in self._addons.keys_in(cluster.namespace):
             found = self._selections.get(key)
+            if found is None:
+                continue
+            matches = metadata.is_selected(found.selector, cluster.labels)
             # A Cluster that is no longer selected matters as long as the add-on is recorded on it.
-            if found is not None and (
-                cluster.name in found.recorded
-                or metadata.is_selected(found.selector, cluster.labels)
-            ):
-                yield key
+            if matches or cluster.name in found.recorded:
+                yield key, matches and not cluster.deleting
 
     def find_recorded(self, namespace: str, cluster: str) -> Iterator[NamespacedName]:
         """Yield the add-ons that are recorded on a Cluster."""

@@ -200,6 +200,27 @@ class TestAddons(ScriptedConformance):
             await env.installed(key, "c1")
 
     @scenario
+    async def test_a_changed_cluster_decodes_no_others(
+        self, env: ScriptedEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An add-on may be on thousands of Clusters, each of which changes often."""
+        clusters = [env.add_cluster(f"c{number}", SELECTED) for number in range(5)]
+        key = env.add_addon()
+        await env.installed(key, *(each.name for each in clusters))
+        decoded = record_decoded(monkeypatch)
+        env.calls.clear()
+        env.label(clusters[0], other="label")
+        await env.quiet()
+        assert env.calls == [("normal", "a1", "c0")]
+        assert {each.name for each in clusters[1:]}.isdisjoint(decoded)
+
+        env.label(clusters[0], **dict.fromkeys(SELECTED))
+        await env.installed(key, *(each.name for each in clusters[1:]))
+        env.label(clusters[0], **SELECTED)
+        await env.installed(key, *(each.name for each in clusters))
+        assert env.addon(key)["status"]["clusters"] == len(clusters)
+
+    @scenario
     async def test_few_clusters_that_do_not_exist_are_looked_up_at_a_time(
         self, env: ScriptedEnvironment
     ) -> None:
