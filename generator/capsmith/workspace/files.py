@@ -288,8 +288,16 @@ def create_file(target: Path, content: bytes) -> None:
         # A rename would replace a file that another process has created in the meantime; a link
         # fails.
         os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without hard links: the empty file keeps the name for this process.
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(temporary, target)
     finally:
-        temporary.unlink()
+        temporary.unlink(missing_ok=True)
 
 
 def _reserve_name(target: Path) -> Path:
@@ -314,6 +322,8 @@ _RENAME_SWAP = 2
 _UNSUPPORTED = frozenset(
     {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV}
 )
+_NO_LINKS = _UNSUPPORTED | {errno.EMLINK}
+"""Errors of file systems without hard links."""
 
 
 def replace_unchanged(staged: Path, target: Path, expected: str) -> bool:
@@ -371,7 +381,7 @@ def _create(staged: Path, target: Path) -> bool:
     except FileExistsError:
         return digest_file(target) == digest_file(staged)
     except OSError as error:
-        if error.errno not in _UNSUPPORTED | {errno.EMLINK}:
+        if error.errno not in _NO_LINKS:
             raise
         os.replace(staged, target)  # a file system without hard links
         return True
