@@ -170,6 +170,35 @@ def test_selectors(wanted: dict[str, Any], holds: bool) -> None:
     assert metadata.is_selected(wanted, {"a": "1"}) is holds
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        {"key": "b", "operator": "NotIn"},
+        {"key": "b", "operator": "NotIn", "values": []},
+        {"key": "b", "operator": "NotIn", "values": ["*"]},
+        {"key": "b", "operator": "NotIn", "values": ["v" * 64]},
+        {"key": "b*", "operator": "NotIn", "values": ["1"]},
+        {"key": "/b", "operator": "DoesNotExist"},
+        {"key": "b..c/d", "operator": "DoesNotExist"},
+        {"key": "", "operator": "DoesNotExist"},
+        {"key": "k" * 64, "operator": "DoesNotExist"},
+        {"key": f"{'p' * 254}/k", "operator": "DoesNotExist"},
+        {"key": "b", "operator": "DoesNotExist", "values": ["1"]},
+        {"key": "a", "operator": "Exists", "values": ["1"]},
+        {"key": "a", "operator": "In", "values": ["1", "-"]},
+    ],
+    ids=str,
+)
+def test_selectors_that_kubernetes_cannot_parse_match_nothing(expression: Any) -> None:
+    """Proves: MV-02."""
+    assert not metadata.is_selected({"matchExpressions": [expression]}, {"a": "1"})
+
+
+def test_keys_of_selectors_may_have_a_prefix() -> None:
+    expression = {"key": f"{'p' * 253}/k", "operator": "DoesNotExist", "values": []}
+    assert metadata.is_selected({"matchExpressions": [expression]}, {"a": "1"})
+
+
 @pytest.mark.parametrize("reader", [CoreV1Beta1(), CoreV1Beta2()])
 def test_the_node_of_a_machine_is_part_of_its_view(reader: Any) -> None:
     plain = {"metadata": {"name": "m", "namespace": "n", "uid": "1"}, "spec": {}}

@@ -128,7 +128,10 @@ def owner_name(obj: Object, kind: str, group: str) -> str | None:
     return None
 
 
-_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_NAME: Final = "[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_LABEL_VALUE: Final = re.compile(f"({_NAME})?")
+_DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_KEY: Final = re.compile(rf"((?=.{{1,253}}/){_DNS_LABEL}(\.{_DNS_LABEL})*/)?{_NAME}")
 _FNV_OFFSET: Final = 0x811C9DC5
 _FNV_PRIME: Final = 0x01000193
 
@@ -152,7 +155,10 @@ def _fnv32a(data: bytes) -> int:
 
 
 def is_selected(selector: Object, labels: Mapping[str, str]) -> bool:
-    """Return whether the labels match the selector; an empty selector matches everything."""
+    """Return whether the labels match the selector; an empty selector matches everything.
+
+    A selector that Kubernetes cannot parse matches nothing: it must not allow more than intended.
+    """
     match_labels = mapping(selector, "matchLabels")
     if any(labels.get(key) != value for key, value in match_labels.items()):
         return False
@@ -160,14 +166,15 @@ def is_selected(selector: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
-    key, operator = expression.get("key", ""), expression.get("operator", "")
+    key, operator = text(expression, "key"), text(expression, "operator")
     values = items(expression, "values")
-    if operator == "In":
-        return labels.get(key) in values
-    if operator == "NotIn":
+    if not _LABEL_KEY.fullmatch(key):
+        return False
+    if operator in ("In", "NotIn"):
+        if not values or not all(map(_LABEL_VALUE.fullmatch, values)):
+            return False
         # As in Kubernetes, NotIn also selects objects without the label.
-        return labels.get(key) not in values
-    if operator == "Exists":
-        return key in labels
-    # An unknown operator matches nothing: it must not allow more than intended.
-    return operator == "DoesNotExist" and key not in labels
+        return (labels.get(key) in values) is (operator == "In")
+    if values or operator not in ("Exists", "DoesNotExist"):
+        return False
+    return (key in labels) is (operator == "Exists")

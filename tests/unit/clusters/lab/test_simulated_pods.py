@@ -142,6 +142,11 @@ def test_label_expressions(operator: str, values: list[str], expected: bool) -> 
     assert is_selected({"matchExpressions": [expression]}, {"app": "x"}) is expected
 
 
+def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
+    assert not is_selected(None, {"app": "x"})
+    assert is_selected({}, {"app": "x"})
+
+
 def test_pods_run_and_end_once_there_is_a_deployment(tmp_path: Path) -> None:
     client, controllers = PodClient(Memory()), Controllers()
     pods = SimulatedPods(client, lambda: controllers, tmp_path / "log")

@@ -142,7 +142,7 @@ def _find_refused_nodes(pod: JSON, pods: Iterable[JSON]) -> set[str]:
     """Return the Nodes of Pods beside which the Pod must not run."""
     affinity = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
     terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
-    selectors = [each.get("labelSelector") or {} for each in terms if each["topologyKey"] == _HOST]
+    selectors = [each.get("labelSelector") for each in terms if each["topologyKey"] == _HOST]
     namespace = pod["metadata"]["namespace"]
     return {
         other["spec"]["nodeName"]
@@ -172,8 +172,10 @@ def _tolerates(toleration: JSON, taint: JSON) -> bool:
     return toleration.get("key") == taint["key"] and (toleration.get("value") or "") == value
 
 
-def is_selected(selector: JSON, labels: JSON | None) -> bool:
-    """Return whether a label selector matches labels."""
+def is_selected(selector: JSON | None, labels: JSON | None) -> bool:
+    """Return whether a label selector matches labels.  None matches nothing, {} everything."""
+    if selector is None:
+        return False
     found = labels or {}
     exact = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or []
