@@ -265,8 +265,16 @@ def test_versions_are_ordered_as_semantic_versions() -> None:
 
     mixed = [*ordered[5:], *ordered[:5]]
     assert sorted(mixed, key=kubernetes_version.sort_key) == ordered
-    with pytest.raises(ValueError, match="not a semantic version"):
-        kubernetes_version.sort_key("latest")
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["latest", "v1.34", "v1.34.0-a..b", "v1.34.0-", "v1.34.0-rc.01", "v1.34.0+", f"v1.{2**64}.0"],
+)
+def test_versions_that_core_cannot_parse_are_refused(version: str) -> None:
+    """Proves: CP-09."""
+    with pytest.raises(ValueError, match=r"not a semantic version|too large"):
+        kubernetes_version.sort_key(version)
 
 
 def test_versions_are_counted_the_oldest_first() -> None:

@@ -8,9 +8,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
+_NUMBER: Final = "0|[1-9][0-9]*"
+_STAGE: Final = rf"(?:[0-9]*[A-Za-z-][0-9A-Za-z-]*|{_NUMBER})"
+_BUILD: Final = "[0-9A-Za-z-]+"
 _VERSION: Final = re.compile(
-    r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?"
+    rf"v?({_NUMBER})\.({_NUMBER})\.({_NUMBER})"
+    rf"(?:-({_STAGE}(?:\.{_STAGE})*))?(?:\+({_BUILD}(?:\.{_BUILD})*))?"
 )
+_LARGEST: Final = 2**64 - 1
+"""Largest number in a version; core cannot parse a larger one, except in build metadata."""
 _Part = tuple[int, int, str]
 SortKey = tuple[int, int, int, int, tuple[_Part, ...], tuple[_Part, ...]]
 
@@ -30,7 +36,10 @@ def sort_key(version: str) -> SortKey:
         raise ValueError(f"{version!r} is not a semantic version")
     major, minor, patch, stage, build = match.groups()
     # A release comes after all its pre-releases.
-    return (int(major), int(minor), int(patch), int(stage is None), _parts(stage), _parts(build))
+    key = (int(major), int(minor), int(patch), int(stage is None), _parts(stage), _parts(build))
+    if max(*key[:3], *(number for _, number, _ in key[4])) > _LARGEST:
+        raise ValueError(f"{version!r} has a number that is too large")
+    return key
 
 
 def is_within_one_minor(one: str, other: str) -> bool:
