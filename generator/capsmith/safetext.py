@@ -117,7 +117,9 @@ class ReleaseVersion(_Checked):
 class ImageName(_Checked):
     """A canonical image reference without a tag: registry host and repository path (CC-27)."""
 
-    form = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
+    form = re.compile(
+        rf"{DnsSubdomain.form.pattern}(:[0-9]{{1,5}})?(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)+"
+    )
     limit = 255
 
 

@@ -23,10 +23,15 @@ from capsmith.manifests.permissions import (
 )
 
 _LABEL_VALUE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_HOST_PART = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST = rf"(?:{_HOST_PART}(?:[.]{_HOST_PART})*|\[[0-9A-Fa-f:]+\])(?::[0-9]+)?"
 _IMAGE = re.compile(
-    r"(?P<host>[A-Za-z0-9.-]+(:[0-9]+)?)(?P<path>(/[a-z0-9]+([._-]+[a-z0-9]+)*)+)"
-    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?"
+    rf"(?P<host>{_HOST}|{_NAME_PART})(?P<path>(?:/{_NAME_PART})+)"
+    "(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+    "(?:@(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}))?"
 )
+_LONGEST_PATH = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +175,7 @@ def check_images_canonical(context: Context) -> Iterator[Violation]:
         ]
         for key, number, image in found:
             # A user gives the rest of the name.
-            if not _canonical(image) and not has_variable(image):
+            if not is_canonical(image) and not has_variable(image):
                 yield Violation(
                     manifest,
                     f"{manifest}: image {image!r} is not canonical; "
@@ -180,9 +185,10 @@ def check_images_canonical(context: Context) -> Iterator[Violation]:
                 )
 
 
-def _canonical(image: str) -> bool:
+def is_canonical(image: str) -> bool:
+    """Return whether Docker's reference parser takes an image's name without adding anything."""
     match = _IMAGE.fullmatch(image)
-    if not match:
+    if not match or len(match["path"].removeprefix("/")) > _LONGEST_PATH:
         return False
     host, path = match["host"], match["path"]
     # The rule of Docker's reference parser: a first component without a dot, colon or upper case
