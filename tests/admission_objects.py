@@ -145,6 +145,7 @@ MISTAKES = (
         (f"{_CONDITION}.expression", " "),
         (f"{_CONDITION}.name", "a b"),
         ("webhooks.0.objectSelector", {"matchLabels": {"a": "b c"}}),
+        ("webhooks.0.namespaceSelector", {"matchLabels": {"a b": "c"}}),
         (
             "webhooks.0.matchConditions",
             [{"name": f"a{number}", "expression": "true"} for number in range(65)],

@@ -79,6 +79,12 @@ OF_CLASSES = (
             ["v1.35.0", "1.35.0"],
             ["v1.35-rc.1"],
             ["v1.35.0", "2.0.0"],
+            ["v1.35.0-rc.1", "v1.35.0-alpha.3"],
+            ["v1.35.0+b.2", "v1.35.0+b.1"],
+            ["v1.35.0-a..b"],
+            ["v1.35.0-01"],
+            [f"v1.{2**64}.0"],
+            ["v1.35.0", f"v1.{'9' * 200}.0"],
         )
     ),
     Mistake(
@@ -106,6 +112,7 @@ _OF_SCHEMAS = (
     Mistake("Cluster", ("spec", "paused"), "false", VERSIONS),
     Mistake("Cluster of a class", (*_TOPOLOGY, "version"), "latest", VERSIONS),
     Mistake("Cluster of a class", (*_TOPOLOGY, "version"), versions=VERSIONS),
+    Mistake("Cluster of a class", (*_TOPOLOGY, "version"), "v1.35.0-a..b", VERSIONS),
     Mistake("Cluster of a class", (*_TOPOLOGY, "class"), CLASS),
     Mistake(
         "Cluster of a class",
@@ -138,6 +145,8 @@ _OF_SCHEMAS = (
     Mistake("ClusterResourceSet", ("spec", "clusterSelector"), {}, VERSIONS),
     Mistake("ClusterResourceSet", ("spec", "resources", 0, "kind"), "Deployment", VERSIONS),
     Mistake("KubeadmControlPlane", ("spec", "version"), "1.35", VERSIONS),
+    Mistake("KubeadmControlPlane", ("spec", "version"), "v1.35.0-rc.01", VERSIONS),
+    Mistake("MachineDeployment", (*_MACHINE, "version"), f"v1.{2**64}.0", VERSIONS),
     Mistake("KubeadmControlPlane", ("spec", "replicas"), 2, VERSIONS),
     Mistake("KubeadmControlPlane", ("spec", "rolloutStrategy"), {"type": "RollingUpdate"}),
     Mistake("KubeadmControlPlane", (*_CONFIG, "useExperimentalRetryJoin"), True),
@@ -184,6 +193,10 @@ _OF_SELECTORS = (
         ("spec", "clusterSelector"),
         {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]},
         VERSIONS,
+    ),
+    *(
+        Mistake("MachineHealthCheck", ("spec", "selector"), {"matchExpressions": [each]}, VERSIONS)
+        for each in ({"key": "", "operator": "Exists"}, {"key": "a", "operator": ""})
     ),
     Mistake("ExtensionConfig", ("spec", "namespaceSelector"), _IN),
     Mistake("MachineDrainRule", ("spec", "machines", 0, "selector"), _IN, VERSIONS),
@@ -488,6 +501,13 @@ OF_TOPOLOGIES = (
 
 ACCEPTED = (
     Mistake("ClusterClass", ("spec", "kubernetesVersions"), ["1.34", "v1.35", "v1.35.1", "1.36.0"]),
+    *(
+        Mistake("ClusterClass", ("spec", "kubernetesVersions"), versions)
+        for versions in (
+            ["01.34.-rc.1", "v1.34.0-rc.1a"],
+            ["v1.34.0+b", "v1.34.0+a", "v1.34.0+a.1"],
+        )
+    ),
     Mistake("ClusterClass", _ADDED, _variable({**_TEXT, "maxLength": None, "default": "a"})),
     Mistake(
         "MachinePool",

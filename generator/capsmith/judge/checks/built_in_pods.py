@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -17,6 +18,7 @@ from capsmith.manifests.parse import (
     list_of,
     mapping_of,
     text_of,
+    texts_of,
 )
 from capsmith.yamldoc.compose import Path
 
@@ -27,24 +29,40 @@ _TEMPLATES: Mapping[str, Path] = {"CronJob": ("spec", "jobTemplate", *_TEMPLATE)
 """Paths to the template of Pods, in kinds that have it at another path."""
 _SELECTING = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
 _WORKLOADS = (*_SELECTING, "CronJob", "Job", "Pod", "ReplicationController")
+_IN_POLICIES = ("namespaceSelector", "objectSelector")
+_SELECTORS = (
+    *("spec.selector", "spec.podSelector", "spec.volumeClaimTemplates[].spec.selector"),
+    *(
+        f"spec.{direction}.{selector}"
+        for direction in ("ingress[].from[]", "egress[].to[]")
+        for selector in ("podSelector", "namespaceSelector")
+    ),
+    *(f"webhooks[].{selector}" for selector in _IN_POLICIES),
+    *(
+        f"spec.{place}.{selector}"
+        for place in ("matchConstraints", "matchResources")
+        for selector in _IN_POLICIES
+    ),
+    "aggregationRule.clusterRoleSelectors[]",
+)
+"""Paths to the label selectors of all kinds but those of Pods."""
+_TERM = "DuringSchedulingIgnoredDuringExecution[]"
+_OF_PODS = (
+    "topologySpreadConstraints[].labelSelector",
+    *(
+        f"affinity.{kind}.{terms}.{selector}"
+        for kind in ("podAffinity", "podAntiAffinity")
+        for terms in (f"required{_TERM}", f"preferred{_TERM}.podAffinityTerm")
+        for selector in ("labelSelector", "namespaceSelector")
+    ),
+)
+"""Paths to the label selectors in the spec of Pods."""
 _KEYED = (
     "metadata.labels",
     "metadata.annotations",
     "spec.template.metadata.labels",
     "spec.template.metadata.annotations",
     "spec.template.spec.nodeSelector",
-    "spec.selector.matchLabels",
-    "spec.podSelector.matchLabels",
-)
-_SELECTORS = (
-    "spec.selector.matchExpressions[]",
-    "webhooks[].namespaceSelector.matchExpressions[]",
-    "webhooks[].objectSelector.matchExpressions[]",
-    *(
-        f"spec.{place}.{selector}.matchExpressions[]"
-        for place in ("matchConstraints", "matchResources")
-        for selector in ("namespaceSelector", "objectSelector")
-    ),
 )
 WITH_VALUES, WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 """Operators of label selectors."""
@@ -57,6 +75,10 @@ _UNITS = {
     **{f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", 1)},
     **{unit: Fraction(1, 1000**power) for power, unit in enumerate("mun", 1)},
 }
+_BILLION = 10**9
+_LARGEST = Fraction(2**63 - 1)
+_LONGEST_AMOUNT, _LONGEST_EXPONENT = 1000, 5
+"""Longest texts of amounts: Python refuses thousands of digits, and large exponents take long."""
 _RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _NATIVE = "kubernetes.io/"
 _FURTHER = ("hugepages-",)
@@ -97,17 +119,26 @@ def find_key_faults(document: Any, further: Sequence[str] = ()) -> Iterator[Mism
     """
     for place in (*_KEYED, *further):
         for path, part in list_values(document, place):
-            for key in mapping_of(part):
-                if isinstance(key, str) and not has_variable(key):
-                    # The API server ignores the case of annotations.
-                    text = key.lower() if place.endswith("annotations") else key
-                    if not is_qualified_name(text):
-                        yield Mismatch((*path, key), "is not a valid key")
-    for place in _SELECTORS:
-        for path, each in list_values(document, place):
-            why = explain_values(each)
-            if why:
-                yield Mismatch((*path, "values"), why)
+            # The API server ignores the case of annotations.
+            yield from _of_keys(part, path, str.lower if place.endswith("annotations") else str)
+    yield from _of_selectors(document, _SELECTORS)
+
+
+def _of_keys(part: Any, path: Path, convert: Callable[[str], str] = str) -> Iterator[Mismatch]:
+    for key in mapping_of(part):
+        if isinstance(key, str) and not has_variable(key) and not is_qualified_name(convert(key)):
+            yield Mismatch((*path, key), "is not a valid key")
+
+
+def _of_selectors(document: Any, places: Sequence[str]) -> Iterator[Mismatch]:
+    """Yield what the API server refuses in label selectors, beside what their schema forbids."""
+    for place in places:
+        for path, selector in list_values(document, place):
+            yield from _of_keys(mapping_of(selector, "matchLabels"), (*path, "matchLabels"))
+            for number, each in enumerate(list_of(selector, "matchExpressions")):
+                why = explain_values(each)
+                if why:
+                    yield Mismatch((*path, "matchExpressions", number, "values"), why)
 
 
 def explain_values(expression: Any) -> str:
@@ -118,6 +149,20 @@ def explain_values(expression: Any) -> str:
     if operator in WITHOUT_VALUES and has_values:
         return f"is not allowed with the operator {operator}"
     return ""
+
+
+def is_matched(expression: Any, labels: Mapping[str, Any]) -> bool:
+    """Return whether an expression of a label selector may match labels.
+
+    One that is invalid, or that has variables, counts as matched.
+    """
+    key, operator = text_of(expression, "key"), text_of(expression, "operator")
+    values = texts_of(expression, "values")
+    if any(map(has_variable, (key, operator, *values))) or explain_values(expression):
+        return True
+    if operator in WITH_VALUES:
+        return (labels.get(key) in values) is (operator == "In")
+    return operator not in WITHOUT_VALUES or (key in labels) is (operator == "Exists")
 
 
 def is_finalizer(text: str) -> bool:
@@ -141,6 +186,8 @@ def find_pod_faults(manifest: Manifest) -> Iterator[Mismatch]:
     if manifest.kind in _SELECTING:
         yield from _of_selector(manifest)
     pod = manifest.mapping(*map(str, place))
+    for each in _of_selectors(pod, _OF_PODS):
+        yield Mismatch((*place, *each.path), each.message)
     for number, each in enumerate(list_of(pod, "tolerations")):
         yield from _of_toleration(each, (*place, "tolerations", number))
     for number, each in enumerate(list_of(pod, "volumes")):
@@ -180,6 +227,10 @@ def _of_selector(manifest: Manifest) -> Iterator[Mismatch]:
         if labels.get(key) != value:
             path: Path = ("spec", "selector", "matchLabels", key)
             yield Mismatch(path, "matches no label of spec.template")
+    for number, each in enumerate(list_of(selector, "matchExpressions")):
+        if not is_matched(each, labels):
+            path = ("spec", "selector", "matchExpressions", number)
+            yield Mismatch(path, "matches no labels of spec.template")
 
 
 def _list_volumes(manifest: Manifest, pod: Mapping[str, Any]) -> set[str]:
@@ -281,15 +332,24 @@ def is_fixed(name: str) -> bool:
 
 
 def read_amount(value: Any) -> Fraction | None:
-    """Return a quantity's number; None if it is not readable."""
-    match = _QUANTITY.fullmatch(str(value)) if value is not None else None
+    """Return a quantity's number; None if it is not readable.
+
+    The API server reads a text without digits, such as `Gi`, as 0. The schema rejects these texts,
+    because a number is missing.
+    """
+    text = "" if value is None else str(value).strip()
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_AMOUNT else None
     if match is None or not re.search("[0-9]", match[1]):
         return None
     unit = match[2] or ""
-    if unit in _UNITS:
-        return Fraction(match[1]) * _UNITS[unit]
-    # A longer exponent would only cost time.
-    return Fraction(match[1] + unit) if len(unit) < 4 else None
+    if unit not in _UNITS and len(unit) > _LONGEST_EXPONENT:
+        return None
+    amount = Fraction(match[1]) * _UNITS[unit] if unit in _UNITS else Fraction(match[1] + unit)
+    # The API server rounds away from zero, to billionths, and limits amounts with binary units.
+    rounded = Fraction(math.ceil(abs(amount) * _BILLION), _BILLION)
+    if unit.endswith("i"):
+        rounded = min(rounded, _LARGEST)
+    return rounded if amount > 0 else -rounded
 
 
 def _is_text(value: Any) -> bool:

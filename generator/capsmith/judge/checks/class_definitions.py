@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from capsmith.judge.checks.cluster_classes import list_classes
 from capsmith.judge.checks.mismatches import find_value_mismatches
 from capsmith.judge.checks.name_templates import Names, explain_name
 from capsmith.judge.checks.registry import Context, Violation, check
+from capsmith.judge.checks.semver import SemanticVersion, is_later, parse_tolerant
 from capsmith.judge.checks.validations import RULES, find_rule_faults, find_rule_places
 from capsmith.manifests.crds import find_wrong_types
 from capsmith.manifests.null_keywords import drop_null_keywords
@@ -36,7 +36,6 @@ _WORKERS: Mapping[str, Names] = {
     "machinePools": {"machinePool": {"topologyName": "mptopology"}},
 }
 """Lists of worker classes, each with what the templates of their names may read."""
-_VERSION = re.compile(r"v?([0-9]+)(?:[.]([0-9]+)(?:[.]([0-9]+)(?:[-+].*)?)?)?")
 
 
 @check("class-definition", Keywords, is_shared=True)
@@ -149,22 +148,19 @@ def _of_naming(manifest: Manifest) -> Iterator[Refusal]:
 
 
 def _of_versions(manifest: Manifest) -> Iterator[Refusal]:
-    previous: tuple[int, ...] = ()
-    before: set[str] = set()
+    previous: SemanticVersion | None = None
     for number, text in enumerate(manifest.listing("spec", "kubernetesVersions")):
         path: Path = ("spec", "kubernetesVersions", number)
         if not isinstance(text, str) or has_variable(text):
             return
-        match = _VERSION.fullmatch(text.strip())
-        if match is None:
+        version = parse_tolerant(text)
+        if version is None:
             yield path, f"{text} is no version of Kubernetes"
-            return
-        # Core adds the parts that are missing.
-        version = tuple(map(int, match.groups("0")))
-        # Versions that differ in their suffix alone may be in any order here.
-        if previous and (version < previous or text.removeprefix("v") in before):
-            yield path, f"version {text} is not newer than the one before"
-        elif previous and version[1] not in (previous[1], previous[1] + 1):
-            yield path, f"version {text} is not of the next minor release"
+            continue
+        if previous is not None:
+            minor, next_minor = previous.numbers[1], version.numbers[1]
+            if not is_later(version, previous):
+                yield path, f"version {text} is not newer than the one before"
+            elif next_minor not in (minor, minor + 1):
+                yield path, f"version {text} is not of the next minor release"
         previous = version
-        before.add(text.removeprefix("v"))

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from capsmith.judge.checks.apiextensions.model import is_label_value, is_qualified_name
+from capsmith.judge.checks.semver import parse_version
 from capsmith.manifests.parse import Manifest, has_variable, mapping_of, text_of
 from capsmith.provider_yaml.string_formats import is_duration, is_of_format
 from capsmith.yamldoc.compose import Path
@@ -21,9 +22,6 @@ _CORE, _KUBEADM = "cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
 _OF_MACHINES = ("MachineDeployment", "MachineSet", "MachinePool")
 _CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 """Label that core's webhook adds to selectors and templates."""
-_SEMVER = re.compile(
-    r"v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?"
-)
 _FORMER = "v1beta1"
 """Contract and API version of core v1.10, which accepts a Cluster without references."""
 _REFERRING = ("controlPlaneRef", "infrastructureRef", "topology")
@@ -60,7 +58,7 @@ _SCALED = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-"
 _OF_CONTROL_PLANES = "cluster.x-k8s.io/control-plane"
 _CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 _CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
-_NUMBER = re.compile("[+-]?0*([0-9]{1,19})")
+_NUMBER = re.compile("([+-]?)0*([0-9]{1,19})")
 _LARGEST_SIZE, _LARGEST_NUMBER = 2**31 - 1, 2**63 - 1
 _ROLLING: tuple[tuple[str, ...], ...] = (
     ("spec", "rollout", "strategy", "rollingUpdate"),
@@ -89,7 +87,8 @@ def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
     kind = (manifest.api_group, manifest.kind)
     if kind in _VERSIONED:
         version = text_of(manifest.document, *_VERSIONED[kind])
-        if version and not has_variable(version) and not _SEMVER.fullmatch(version):
+        is_version = parse_version(version.removeprefix("v")) is not None
+        if version and not has_variable(version) and not is_version:
             yield _VERSIONED[kind], f"is {version!r}, which is no semantic version"
     if kind in _SELECTING:
         selector = manifest.mapping("spec", _SELECTING[kind])
@@ -198,12 +197,18 @@ def _of_annotations(manifest: Manifest) -> Iterator[Refusal]:
         value, path = annotations[key], ("metadata", "annotations", key)
         if not isinstance(value, str) or has_variable(value):
             continue
-        match = _NUMBER.fullmatch(value)
+        number = _read_number(value)
         largest = _LARGEST_NUMBER if key == _CONCURRENCY else _LARGEST_SIZE
-        if match is None or int(match[1]) > largest:
+        if number is None or abs(number) > largest:
             yield path, f"is {value!r}, which is no number up to {largest}"
-        elif key == _CONCURRENCY and int(value) < 1:
+        elif key == _CONCURRENCY and number < 1:
             yield path, f"is {value}; it has to be at least 1"
+
+
+def _read_number(text: str) -> int | None:
+    """Return a number of any number of leading zeros; None if the text is none or too large."""
+    match = _NUMBER.fullmatch(text)
+    return int(match[1] + match[2]) if match is not None else None
 
 
 def _of_metadata(metadata: Any, path: Path) -> Iterator[Refusal]:
@@ -264,7 +269,7 @@ def _of_control_plane(manifest: Manifest) -> Iterator[Refusal]:
     for path in _ROLLING:
         surge = manifest.mapping(*path).get("maxSurge")
         if isinstance(surge, str) and not has_variable(surge):
-            surge = int(surge) if _NUMBER.fullmatch(surge) else 0
+            surge = _read_number(surge) or 0
         if not isinstance(surge, int):
             continue
         if surge not in (0, 1):

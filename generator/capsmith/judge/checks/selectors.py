@@ -10,6 +10,7 @@ from capsmith.judge.checks.built_in_pods import (
     WITH_VALUES,
     WITHOUT_VALUES,
     explain_values,
+    is_matched,
     list_values,
 )
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
@@ -59,9 +60,13 @@ def _of_labels(labels: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, st
 
 def _of_expression(expression: Any, path: Path) -> Iterator[tuple[Path, str]]:
     key, operator = text_of(expression, "key"), text_of(expression, "operator")
-    if key and not has_variable(key) and not is_qualified_name(key):
+    # The schema requires both, but accepts empty texts.
+    has_key, has_operator = (
+        isinstance(mapping_of(expression).get(name), str) for name in ("key", "operator")
+    )
+    if has_key and not has_variable(key) and not is_qualified_name(key):
         yield (*path, "key"), f"is {key!r}, which is not a valid key"
-    if not operator or has_variable(operator):
+    if not has_operator or has_variable(operator):
         return
     if operator not in (*WITH_VALUES, *WITHOUT_VALUES):
         known = ", ".join((*WITH_VALUES, *WITHOUT_VALUES))
@@ -79,16 +84,6 @@ def _unmatched(selector: Any, labels: Mapping[str, Any], path: Path) -> Iterator
     if any(has_variable(f"{key} {value}") for key, value in labels.items()):
         return
     for number, each in enumerate(list_of(selector, "matchExpressions")):
-        key, operator = text_of(each, "key"), text_of(each, "operator")
-        values = texts_of(each, "values")
         # Core adds the name of the cluster to the labels.
-        if key == _CLUSTER_NAME or any(map(has_variable, (key, operator, *values))):
-            continue
-        is_matched = {
-            "In": labels.get(key) in values,
-            "NotIn": labels.get(key) not in values,
-            "Exists": key in labels,
-            "DoesNotExist": key not in labels,
-        }
-        if not is_matched.get(operator, True) and (values or operator in WITHOUT_VALUES):
+        if text_of(each, "key") != _CLUSTER_NAME and not is_matched(each, labels):
             yield (*path, "matchExpressions", number), "matches no labels of spec.template"

@@ -81,6 +81,16 @@ def test_review_versions_of_another_type_are_found(value: object) -> None:
     assert find(document)
 
 
+@pytest.mark.parametrize(
+    "amount", ["9" * 5000, f"1.{'0' * 5000}", f"1e{'9' * 5000}", "1e999999999"]
+)
+def test_amounts_of_many_digits_are_not_computed(amount: str) -> None:
+    document = build_objects()["Deployment"]
+    container = document["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"memory": amount}, "requests": {"memory": amount}}
+    assert find(document) == []
+
+
 @pytest.mark.parametrize("depth", [150, 5000])
 def test_deep_patches_are_not_read(depth: int) -> None:
     text = "Object{a: " * depth + "1" + "}" * depth

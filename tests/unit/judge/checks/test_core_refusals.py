@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from capsmith.judge.checks.apiextensions.structural import Keywords
+from capsmith.judge.checks.class_definitions import find_class_refusals
 from capsmith.judge.checks.core_objects import find_core_mismatches
 from capsmith.judge.checks.core_refusals import find_refusals
 from capsmith.manifests.parse import Manifest, parse_manifests
@@ -68,3 +70,28 @@ def test_a_duration_of_many_digits_is_not_computed() -> None:
         f"spec: {{selector: {{matchLabels: {{a: b}}}}, nodeStartupTimeout: {'9' * 5000}s}}\n"
     )
     assert not list(find_refusals(manifest, "v1beta1"))
+
+
+def test_numbers_of_many_digits_are_read() -> None:
+    concurrency = f"topology.cluster.x-k8s.io/upgrade-concurrency: '{'0' * 5000}2'"
+    manifest = read(
+        "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\n"
+        f"metadata: {{name: a, annotations: {{{concurrency}}}}}\n"
+        "spec: {topology: {classRef: {name: a}, version: v1.35.0}}\n"
+    )
+    assert not list(find_refusals(manifest, "v1beta2"))
+    manifest = read(
+        "apiVersion: controlplane.cluster.x-k8s.io/v1beta2\nkind: KubeadmControlPlane\n"
+        f"metadata: {{name: a}}\nspec: {{replicas: 3, version: v1.35.{'9' * 5000},\n"
+        f"  rollout: {{strategy: {{rollingUpdate: {{maxSurge: '{'0' * 5000}1'}}}}}}}}\n"
+    )
+    assert [path for path, _ in find_refusals(manifest, "v1beta2")] == [("spec", "version")]
+
+
+def test_versions_of_many_digits_are_refused() -> None:
+    manifest = read(
+        "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: a}\n"
+        f"spec: {{kubernetesVersions: [v1.{'9' * 5000}.0, v1.{'0' * 5000}35.0, v1.36.0]}}\n"
+    )
+    found = find_class_refusals(manifest, Keywords((), (), (), (), (), ()))
+    assert [path for path, _ in found] == [("spec", "kubernetesVersions", 0)]
