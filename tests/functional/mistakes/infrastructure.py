@@ -123,6 +123,26 @@ _INFRASTRUCTURE: Final = {
     "logs the bootstrap data": edit_controller(
         "acme_machine", "server=created.id", "data=machine.bootstrap_data().text"
     ),
+    "reports a name as an IP address": edit_controller(
+        "acme_machine", 'Address("InternalIP", "127.0.0.1")', 'Address("InternalIP", server.name)'
+    ),
+    "reports no addresses": edit_controller(
+        "acme_machine",
+        'addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")]',
+        "addresses=[]",
+    ),
+    "repeats a refused request in the same call": _search(
+        "import time\n"
+        "        from capsmith_runtime.fault_injection import RateLimited\n\n"
+        "        for last in (False, False, True):\n"
+        "            try:\n"
+        "                server = self._cloud.find_server(machine.external_id)\n"
+        "                break\n"
+        "            except RateLimited:\n"
+        "                if last:\n"
+        "                    raise\n"
+        "                time.sleep(0.5)"
+    ),
     "gives up when no capacity is left": edit_controller(
         "acme_machine",
         "            created = self._cloud.create_server(",

@@ -11,6 +11,7 @@ from capsmith_runtime.testing.conformance.infrastructure.deletion_order import T
 from capsmith_runtime.testing.conformance.infrastructure.failure_domains import TestFailureDomains
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
 from capsmith_runtime.testing.conformance.infrastructure.identities import (
+    TestAccountsOfClusters,
     TestAccountsOfMachines,
     TestMachineIdentities,
     TestSourceIdentities,
@@ -32,6 +33,7 @@ from capsmith_runtime.testing.conformance.infrastructure.watches import (
 
 __all__ = [
     "TestAccounts",
+    "TestAccountsOfClusters",
     "TestAccountsOfMachines",
     "TestClustersWithoutMachines",
     "TestControlPlaneEndpoint",

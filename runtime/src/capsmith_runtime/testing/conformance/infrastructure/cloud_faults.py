@@ -10,6 +10,7 @@ import pytest
 
 from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.blocking_calls import find_long_sleeps
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
@@ -121,6 +122,29 @@ class TestInfrastructureCalls(InfrastructureConformance):
         key = env.core.add_machine(cluster)
         await fails(env, lambda: env.core.infra_machine(key))
         assert env.infrastructure.servers() == []
+        simulate(env.infrastructure, NONE)
+        await works(env, key)
+
+    @scenario
+    async def test_a_refused_request_is_not_repeated_within_the_call(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A method that is refused with 429 raises its error at once.
+
+        An SDK that sleeps and repeats the request by itself holds the thread meanwhile, and the
+        identity is paused too late: turn that off, and raise ``RateLimitedError``.
+        """
+        cluster = await env.running_cluster()
+        find_long_sleeps()
+        simulate(env.infrastructure, Faults(limit=1.0))
+        key = env.core.add_machine(cluster)
+
+        def is_reported() -> bool:
+            sleeps = ", ".join(find_long_sleeps())
+            assert not sleeps, f"after a refused request, the method sleeps: {sleeps}"
+            return _reports_failure(env, env.core.infra_machine(key))
+
+        await env.eventually("Ready is False or Unknown", is_reported)
         simulate(env.infrastructure, NONE)
         await works(env, key)
 

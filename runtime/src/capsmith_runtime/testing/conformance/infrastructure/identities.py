@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
@@ -83,6 +84,49 @@ class TestAccountsOfMachines(InfrastructureConformance):
         env.api.remove(env.machine_kind.resource.kind, key)
         await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
         assert double.accounts() == shared
+
+
+class TestAccountsOfClusters(InfrastructureConformance):
+    """Accounts of clusters with different identities.
+
+    Requires a test double with the methods ``accounts`` and ``other_credentials``.
+    """
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return the pairs of kinds whose machines use the cluster's identity through sessions."""
+        if not has_accounts(provider):
+            return []
+        return [
+            each
+            for each in super().cases(provider)
+            if each.controllers.identities
+            and CREDENTIALS_FEATURE in each.cluster_kind.features
+            and each.machine_kind.reconciler.session_factory is not None
+        ]
+
+    @scenario
+    async def test_servers_are_in_the_account_of_their_cluster(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Each cluster has its servers in the account of its own identity.
+
+        A client that all sessions share, or credentials from the environment of the manager, put
+        them all into one.
+        """
+        double = env.infrastructure
+        assert isinstance(double, SeparatesAccounts)
+        values = double.other_credentials()
+        reference, _ = add_other(env.api, env.manifests, env.controllers.identities, values)
+        await env.running_machine(await env.running_cluster(), "m1")
+        cluster = env.core.add_cluster("c2")
+        change = {"spec": {"identityRef": reference}}
+        env.api.change(env.cluster_kind.resource.kind, cluster, change)
+        await env.cluster_is_provisioned(cluster)
+        env.core.infrastructure_is_ready(cluster)
+        await env.running_machine(cluster, "m2")
+        accounts = double.accounts()
+        assert len(set(accounts.values())) == 2, f"two identities use one account: {accounts}"
 
 
 class TestSourceIdentities(InfrastructureConformance):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -68,6 +69,24 @@ class TestInfraMachine(InfrastructureConformance):
             assert _PROVIDER_ID.fullmatch(each), f"{each!r} is not of the form <provider>://<id>"
             assert "None" not in _PARTS.split(each), f"{each!r} has None in place of a value"
         assert len(env.infrastructure.servers()) == len(keys)
+
+    @scenario
+    async def test_a_machine_reports_its_addresses(self, env: InfrastructureEnvironment) -> None:
+        """A machine reports at least one address, unless its kind does without addresses.
+
+        If the infrastructure has none, write ``features: {addresses: false}`` into provider.yaml.
+
+        Proves: IM-08.
+        """
+        if "addresses" not in env.machine_kind.features:
+            return
+        key = await env.running_machine(await env.running_cluster())
+        await env.eventually(
+            "it has an address", lambda: env.core.infra_machine(key)["status"].get("addresses")
+        )
+        for each in env.core.infra_machine(key)["status"]["addresses"]:
+            if each["type"] in ("InternalIP", "ExternalIP"):
+                ipaddress.ip_address(each["address"])
 
     @scenario
     async def test_a_machine_waits_for_the_cluster(self, env: InfrastructureEnvironment) -> None:
