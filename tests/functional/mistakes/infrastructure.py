@@ -131,6 +131,14 @@ _INFRASTRUCTURE: Final = {
         'addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")]',
         "addresses=[]",
     ),
+    "takes a refused request for a lasting error": _search(
+        "from capsmith_runtime.fault_injection import RateLimited\n"
+        "        from capsmith_runtime.infrastructure import TerminalError\n\n"
+        "        try:\n"
+        "            server = self._cloud.find_server(machine.external_id)\n"
+        "        except RateLimited as error:\n"
+        "            raise TerminalError('RateLimited', str(error)) from error"
+    ),
     "repeats a refused request in the same call": _search(
         "import time\n"
         "        from capsmith_runtime.fault_injection import RateLimited\n\n"
