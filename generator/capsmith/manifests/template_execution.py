@@ -103,7 +103,7 @@ class _Executor:
             return self._call(first.text, rest, dot, final)
         has_arguments = bool(rest) or final is not MISSING
         if has_arguments:
-            raise ExecutionError(f"gives arguments to {first.text}, which is no function")
+            raise ExecutionError(f"gives arguments to {first.text}, which is not a function")
         if first.text == _NIL and first.kind is TokenKind.WORD:
             raise ExecutionError("has nil where a value is needed")
         return self._operand(first, dot)

@@ -75,7 +75,7 @@ def _not(values: Sequence[Any]) -> bool:
 
 
 def _call(values: Sequence[Any]) -> Any:
-    raise ExecutionError(f"calls {name_type(values[0])}, which is no function")
+    raise ExecutionError(f"calls {name_type(values[0])}, which is not a function")
 
 
 def _equal(values: Sequence[Any]) -> bool:

@@ -43,7 +43,7 @@ _ALWAYS_SERVED = ("v1", "apiextensions.k8s.io/v1")
 
 Two, because a server may send the same for every path.
 """
-_NO_API_SERVER = "the server is no API server of Kubernetes: it does not list its API versions"
+_NO_API_SERVER = "the server is not an API server of Kubernetes: it does not list its API versions"
 _MAX_MESSAGE = 10_000
 """Maximum characters of a server's message that are kept."""
 _SHOWN = 200
@@ -481,7 +481,7 @@ def _decode(method: str, path: str, content: str | bytes, status: int) -> JSON:
         return cast(JSON, found)
     shown = content if isinstance(content, str) else content.decode(errors="replace")
     begin = " ".join(shown[:_SHOWN].split()) or "nothing"
-    raise ApiError(method, path, status, f"the response is no object of an API server: {begin}")
+    raise ApiError(method, path, status, f"the response is not an object of an API server: {begin}")
 
 
 def extract_message(body: str) -> str:

@@ -245,7 +245,8 @@ def _of_mounts(container: Any, path: Path, volumes: set[str]) -> Iterator[Mismat
         for number, each in enumerate(list_of(container, field)):
             name = text_of(each, "name")
             if name and name not in volumes and not any(map(has_variable, (name, *volumes))):
-                yield Mismatch((*path, field, number, "name"), f"is {name!r}, which is no volume")
+                message = f"is {name!r}, which is not a volume"
+                yield Mismatch((*path, field, number, "name"), message)
 
 
 def _of_init_container(container: Any, path: Path) -> Iterator[Mismatch]:
@@ -304,10 +305,10 @@ def _of_resources(resources: Mapping[str, Any], path: Path) -> Iterator[Mismatch
         for name in filter(_is_text, amounts):
             is_known = name in _RESOURCES or "/" in name or name.startswith(_FURTHER)
             if not is_known and not has_variable(name):
-                yield Mismatch((*path, field, name), "is no resource of a container")
+                yield Mismatch((*path, field, name), "is not a resource of a container")
             amount = read_amount(amounts[name])
             if is_extended(name) and amount is not None and amount.denominator != 1:
-                message = f"is {amounts[name]}, which is no whole number"
+                message = f"is {amounts[name]}, which is not a whole number"
                 yield Mismatch((*path, field, name), message)
     for name, value in requests.items():
         request, limit = read_amount(value), read_amount(limits.get(name))

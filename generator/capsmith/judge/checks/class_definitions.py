@@ -120,7 +120,7 @@ def _of_references(part: Any, path: Path) -> Iterator[Refusal]:
         if key in ("ref", "templateRef"):
             kind = text_of(value, "kind")
             if kind and not kind.endswith("Template") and not has_variable(kind):
-                yield (*path, key, "kind"), f"{kind} is no kind of templates"
+                yield (*path, key, "kind"), f"{kind} is not a kind of template"
         elif key not in ("patches", "variables") and isinstance(value, dict):
             yield from _of_references(value, (*path, key))
         elif key in _WORKERS:
@@ -155,7 +155,7 @@ def _of_versions(manifest: Manifest) -> Iterator[Refusal]:
             return
         version = parse_tolerant(text)
         if version is None:
-            yield path, f"{text} is no version of Kubernetes"
+            yield path, f"{text} is not a version of Kubernetes"
             continue
         if previous is not None:
             minor, next_minor = previous.numbers[1], version.numbers[1]

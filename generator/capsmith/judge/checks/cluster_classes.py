@@ -277,7 +277,7 @@ def _refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
     """Yield why core refuses an operation, each with the field that the reason is about."""
     op, target = text_of(operation, "op"), text_of(operation, "path")
     if op not in {*_WITH_VALUE, "remove"} and not has_variable(op):
-        yield ("op",), f"{op or 'an empty text'} is no operation: add, replace or remove"
+        yield ("op",), f"{op or 'an empty text'} is not an operation: add, replace or remove"
     if not target.startswith("/spec") and not has_variable(target):
         yield ("path",), f"{target or 'an empty path'} does not begin with /spec"
     indexes = [part for part in target.split("/") if _INDEX.fullmatch(part)]

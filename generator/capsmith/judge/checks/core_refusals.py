@@ -89,7 +89,7 @@ def find_refusals(manifest: Manifest, contract: str) -> Iterator[Refusal]:
         version = text_of(manifest.document, *_VERSIONED[kind])
         is_version = parse_version(version.removeprefix("v")) is not None
         if version and not has_variable(version) and not is_version:
-            yield _VERSIONED[kind], f"is {version!r}, which is no semantic version"
+            yield _VERSIONED[kind], f"is {version!r}, which is not a semantic version"
     if kind in _SELECTING:
         selector = manifest.mapping("spec", _SELECTING[kind])
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
@@ -150,7 +150,7 @@ def _of_values(part: Any, path: Path) -> Iterator[Refusal]:
 
 def _of_duration(key: str, value: str) -> Iterator[str]:
     if not is_duration(value):
-        yield f"is {value!r}, which is no duration such as 10m or 1h30m"
+        yield f"is {value!r}, which is not a duration such as 10m or 1h30m"
         return
     # Python refuses to read numbers of thousands of digits.
     if len(value) > _LONGEST_TEXT:
@@ -200,7 +200,7 @@ def _of_annotations(manifest: Manifest) -> Iterator[Refusal]:
         number = _read_number(value)
         largest = _LARGEST_NUMBER if key == _CONCURRENCY else _LARGEST_SIZE
         if number is None or abs(number) > largest:
-            yield path, f"is {value!r}, which is no number up to {largest}"
+            yield path, f"is {value!r}, which is not a number up to {largest}"
         elif key == _CONCURRENCY and number < 1:
             yield path, f"is {value}; it has to be at least 1"
 
@@ -232,7 +232,7 @@ def _of_cluster(manifest: Manifest) -> Iterator[Refusal]:
                 and not has_variable(block)
                 and not is_of_format("cidr", block)
             ):
-                yield (*path, number), f"is {block!r}, which is no CIDR block"
+                yield (*path, number), f"is {block!r}, which is not a CIDR block"
     for workers in ("machineDeployments", "machinePools"):
         names: set[str] = set()
         place = ("spec", "topology", "workers", workers)

@@ -89,4 +89,4 @@ def _explain_result(text: str, names: Names) -> str:
     if len(name) > _LONGEST:
         # Core cuts the name, and adds random characters.
         name = name[: _LONGEST - len(_SAMPLES[0])] + _SAMPLES[0]
-    return "" if is_subdomain(name) else f"renders {name!r}, which is no name"
+    return "" if is_subdomain(name) else f"renders {name!r}, which is not a valid name"

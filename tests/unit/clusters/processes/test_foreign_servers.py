@@ -66,9 +66,9 @@ def test_a_response_that_is_no_object_is_an_error(
     client: _Client, monkeypatch: pytest.MonkeyPatch, body: bytes
 ) -> None:
     answer(monkeypatch, body)
-    with pytest.raises(ApiError, match="no object of an API server"):
+    with pytest.raises(ApiError, match="not an object of an API server"):
         client.request("GET", "/version")
-    with pytest.raises(ApiError, match="no object of an API server"):
+    with pytest.raises(ApiError, match="not an object of an API server"):
         list(client.watch("v1", "Pod", None, "1"))
 
 
@@ -136,7 +136,7 @@ def test_a_server_that_sends_the_same_for_every_path_is_no_api_server(
     client: _Client, monkeypatch: pytest.MonkeyPatch, document: dict[str, object]
 ) -> None:
     answer(monkeypatch, json.dumps(document).encode())
-    with pytest.raises(NoApiServerError, match="no API server of Kubernetes"):
+    with pytest.raises(NoApiServerError, match="not an API server of Kubernetes"):
         client.require_api_server()
 
 
