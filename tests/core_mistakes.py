@@ -137,6 +137,11 @@ _OF_SCHEMAS = (
     Mistake("MachineDeployment", (*_MACHINE, "clusterName"), "other", VERSIONS),
     Mistake("MachineDeployment", (*_MACHINE, "nodeDrainTimeout"), "10m"),
     Mistake("MachineDeployment", ("spec", "selector"), {"matchLabels": {"a": "b"}}, VERSIONS),
+    Mistake(
+        "MachineDeployment",
+        ("spec", "rollout", "strategy"),
+        {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": f"{2**63}%"}},
+    ),
     Mistake("MachineDeployment", ("spec", "strategy"), {"type": "RollingUpdate"}),
     Mistake("MachineDeployment", ("spec", "replicas"), "two", VERSIONS),
     Mistake("MachinePool", (*_MACHINE, "bootstrap"), {}, VERSIONS),

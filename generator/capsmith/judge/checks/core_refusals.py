@@ -59,7 +59,9 @@ _OF_CONTROL_PLANES = "cluster.x-k8s.io/control-plane"
 _CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 _CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
 _NUMBER = re.compile("([+-]?)0*([0-9]{1,19})")
-_LARGEST_SIZE, _LARGEST_NUMBER = 2**31 - 1, 2**63 - 1
+_MOST = 2**63
+"""The lowest number that does not fit into 64 bits."""
+_LARGEST_SIZE, _LARGEST_NUMBER = 2**31 - 1, _MOST - 1
 _ROLLING: tuple[tuple[str, ...], ...] = (
     ("spec", "rollout", "strategy", "rollingUpdate"),
     ("spec", "rolloutStrategy", "rollingUpdate"),
@@ -137,7 +139,7 @@ def _of_values(part: Any, path: Path) -> Iterator[Refusal]:
         if key == "metadata":
             yield from _of_metadata(value, (*path, key))
         elif key in _SHARES and isinstance(value, str) and not has_variable(value):
-            if not _SHARE.fullmatch(value):
+            if not _SHARE.fullmatch(value) or _read_number(value[:-1]) is None:
                 yield (*path, key), f"is {value!r}, which is neither a number nor a percentage"
         elif key == "nodeStartupTimeoutSeconds" and isinstance(value, int):
             if 0 < value < _SHORTEST_STARTUP:
@@ -208,7 +210,8 @@ def _of_annotations(manifest: Manifest) -> Iterator[Refusal]:
 def _read_number(text: str) -> int | None:
     """Return a number of any number of leading zeros; None if the text is none or too large."""
     match = _NUMBER.fullmatch(text)
-    return int(match[1] + match[2]) if match is not None else None
+    number = int(match[1] + match[2]) if match is not None else None
+    return number if number is not None and -_MOST <= number < _MOST else None
 
 
 def _of_metadata(metadata: Any, path: Path) -> Iterator[Refusal]:
