@@ -68,8 +68,8 @@ def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tupl
 def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
     """Return a context's cluster and user. If ``context`` is empty, use the current context.
 
-    If several entries have the same name, the first one is used.  Raises UnreadableInput if the
-    files are invalid or the context is not found.
+    If several files have entries of the same name, that of the first file is used.  Raises
+    UnreadableInput if the files are invalid, or if the context, its cluster or its user is missing.
     """
     entries: dict[tuple[str, str], _Entry] = {}
     for path in files:
@@ -77,6 +77,7 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
         # The first file that names a current context decides, as in client-go.
         context = context or text_of(config, "current-context")
         for key, section in _SECTIONS.items():
+            _check_unique(path, key, [text_of(item, "name") for item in list_of(config, section)])
             for item in list_of(config, section):
                 # Relative paths in an entry are relative to its own file's folder, not to the first
                 # file's.
@@ -87,6 +88,7 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
             files[0], "the kubeconfig has no current context", "Specify one with --context."
         )
     chosen = _entry(entries, "context", context, files[0]).data
+    # kubectl sends requests without credentials if the user is missing; no check could succeed.
     parts = {key: _entry(entries, key, text_of(chosen, key), files[0]) for key in _UNSUPPORTED}
     for key, names in _UNSUPPORTED.items():
         for name in names:
@@ -97,6 +99,13 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
         raise _wrong(files[0], f"server {server!r} is not an https URL")
     folders = {key: entry.folder for key, entry in parts.items()}
     return ClusterAccess(server, parts["cluster"].data, parts["user"].data, folders)
+
+
+def _check_unique(path: Path, key: str, names: list[str]) -> None:
+    """Raise UnreadableInput if a file has two entries of one name, which kubectl refuses, too."""
+    repeated = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if repeated is not None:
+        raise _wrong(path, f"it has two entries for the {key} {repeated!r}")
 
 
 def _is_https(server: str) -> bool:
@@ -139,12 +148,12 @@ def _client(access: ClusterAccess, folder: Path) -> KubeClient:
     files = _Files(access, folder)
     authority = files.path("cluster", "certificate-authority") or _trusted()
     cert, key = files.path("user", "client-certificate"), files.path("user", "client-key")
-    token = text_of(access.user, "token") or files.text("user", "tokenFile")
+    token = _find_token(access, files)
     if not is_token(token):
         message = "the token has characters that no header can have"
         raise UnreadableInput("kubeconfig", message, hint=_HINT)
-    # As in client-go, a token in the kubeconfig takes precedence over the command.
-    plugin = None if token else _plugin(access)
+    # As in client-go, a token or certificate in the kubeconfig takes precedence over the command.
+    plugin = None if token or (cert and key) else _plugin(access)
     try:
         for path in (authority, cert, key):
             if path is not None:  # OpenSSL would wait for a pipe
@@ -161,6 +170,20 @@ def _client(access: ClusterAccess, folder: Path) -> KubeClient:
     except (OSError, ValueError) as error:
         message = f"certificate or key cannot be used: {error}"
         raise UnreadableInput("kubeconfig", message, hint=_HINT) from error
+
+
+def _find_token(access: ClusterAccess, files: _Files) -> str:
+    """Return the token of the user, or an empty string.
+
+    As in client-go, that of `tokenFile` takes precedence, unless the file cannot be read.
+    """
+    token = text_of(access.user, "token")
+    try:
+        return files.text("user", "tokenFile") or token
+    except UnreadableInput:
+        if token:
+            return token
+        raise
 
 
 def _plugin(access: ClusterAccess) -> ExecPlugin | None:

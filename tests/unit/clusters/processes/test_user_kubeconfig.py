@@ -91,6 +91,32 @@ def test_paths_start_at_the_file(tmp_path: Path) -> None:
         assert client.credentials.token == "from a file"
 
 
+@pytest.mark.parametrize(("file", "expected"), [("token", "from a file"), ("missing", "secret")])
+def test_a_file_with_a_token_takes_precedence(tmp_path: Path, file: str, expected: str) -> None:
+    (tmp_path / "token").write_text("from a file\n")
+    user = {"token": "secret", "tokenFile": file}
+    with connect(read_access((write(tmp_path / "config", config(user=user)),))) as client:
+        assert client.credentials.token == expected
+
+
+def test_a_client_certificate_takes_precedence_over_the_command(tmp_path: Path) -> None:
+    user = {
+        "client-certificate-data": encoded(CLIENT.cert_chain_pems[0].bytes()),
+        "client-key-data": encoded(CLIENT.private_key_pem.bytes()),
+        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/missing"},
+    }
+    with connect(read_access((write(tmp_path / "config", config(user=user)),))) as client:
+        assert client.credentials.cert is not None
+        assert client.credentials.source is None
+
+
+@pytest.mark.parametrize("section", ["clusters", "users", "contexts"])
+def test_two_entries_of_a_name_in_one_file_are_refused(tmp_path: Path, section: str) -> None:
+    content = config()
+    content[section] *= 2
+    assert "two entries" in refusal(write(tmp_path / "config", content))
+
+
 def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     data = {"client-certificate-data": encoded(b"no"), "client-key-data": encoded(b"no")}
     access = read_access((write(tmp_path / "config", config(user=data)),))
