@@ -36,6 +36,13 @@ def test_actions_are_pinned_and_each_job_has_its_own_permissions(path: Path) -> 
     assert all(job["permissions"] for job in jobs(path).values())
 
 
+@pytest.mark.parametrize("path", WORKFLOWS.values(), ids=WORKFLOWS)
+def test_capsmith_is_not_installed_by_its_bare_name(path: Path) -> None:
+    """Anyone can publish a package under a name that is not registered (decision 0007)."""
+    commands = [step.get("run", "") for job in jobs(path).values() for step in job["steps"]]
+    assert [each for each in commands if re.search(r"pip install ['\"]?capsmith", each)] == []
+
+
 def test_what_builds_cannot_publish() -> None:
     release = jobs(expected_folder("complete") / ".github" / "workflows" / "release.yaml")
     with_code = {

@@ -219,5 +219,5 @@ def test_cookiecutter_reports_when_capsmith_is_missing(run: Run, tmp_path: Path)
     done = _cookiecutter(tmp_path, "-o", "baked", PYTHONPATH=str(tmp_path), PATH="/nowhere")
 
     assert done.returncode == 1
-    assert "pip install capsmith" in done.stderr
+    assert "pip install . in a clone" in done.stderr
     assert list((tmp_path / "baked").iterdir()) == []

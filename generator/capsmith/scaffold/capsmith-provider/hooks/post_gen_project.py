@@ -15,7 +15,8 @@ def _command() -> list[str]:
     if command is None:
         sys.exit(
             "capsmith is required, but it is not installed.  Install it beside "
-            "cookiecutter (pip install capsmith) and run the same command again."
+            "cookiecutter (pip install . in a clone of its repository) and run the same "
+            "command again."
         )
     return [command]
 
