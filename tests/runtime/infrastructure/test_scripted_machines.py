@@ -21,6 +21,7 @@ from capsmith_runtime.infrastructure import (
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.infrastructure.fake_core import join_command
 from tests.runtime.infrastructure import scripted_provider
 from tests.runtime.infrastructure.scripted_provider import (
     PROVISIONED,
@@ -254,7 +255,8 @@ class TestMachineScope(ScriptedMachines):
         normal(reconcile)
         key = await add_machine(env)
         await env.eventually("up", lambda: env.has_machine(key))
-        assert (received[0].text, received[0].format) == ("#cloud-config", "cloud-config")
+        text = f"#cloud-config\nruncmd: [{join_command(key)}]\n"
+        assert (received[0].text, received[0].format) == (text, "cloud-config")
 
     @scenario
     async def test_asynchronous_code_reads_bootstrap_data(
@@ -272,7 +274,7 @@ class TestMachineScope(ScriptedMachines):
         monkeypatch.setattr(ScriptedMachineReconciler, "reconcile_normal", reconcile)
         key = await add_machine(env)
         await env.eventually("up", lambda: env.has_machine(key))
-        assert received[0].value == b"#cloud-config"
+        assert join_command(key) in received[0].value.decode()
 
     @scenario
     async def test_missing_bootstrap_data_are_waited_for(

@@ -35,6 +35,7 @@ def test_the_scenarios_need_no_machines() -> None:
         "TestClustersWithoutMachines",
         "TestControlPlaneEndpoint",
         "TestInfraCluster",
+        "TestNamespaces",
         "TestSamples",
         "TestTemplates",
     }

@@ -89,8 +89,10 @@ class TestPoolMachineReconciliation(PoolMachinesConformance):
         env.write_bootstrap("second")
         env.scale(2)
         await env.eventually("it was asked again", lambda: len(env.ids()) == 2)
-        assert author.calls[0] == ("first", VERSION, "zone-7")
-        assert author.calls[-1][0] == "second"
+        text, *settings = author.calls[0]
+        assert "# first" in text.splitlines()
+        assert settings == [VERSION, "zone-7"]
+        assert "# second" in author.calls[-1][0].splitlines()
 
 
 @run_with("pools", "two-contracts")
