@@ -208,7 +208,7 @@ def _of_annotations(manifest: Manifest) -> Iterator[Refusal]:
 
 
 def _read_number(text: str) -> int | None:
-    """Return a number of any number of leading zeros; None if the text is none or too large."""
+    """Return the number in a text; None if it is not a number, or does not fit into 64 bits."""
     match = _NUMBER.fullmatch(text)
     number = int(match[1] + match[2]) if match is not None else None
     return number if number is not None and -_MOST <= number < _MOST else None

@@ -28,7 +28,7 @@ class SemanticVersion(NamedTuple):
 
 
 def parse_version(text: str) -> SemanticVersion | None:
-    """Return the version that a text without a leading `v` denotes; None if it denotes none."""
+    """Return the version in a text without a leading `v`; None if it is not a semantic version."""
     match = _VERSION.fullmatch(text)
     if match is None:
         return None
@@ -43,7 +43,7 @@ def parse_version(text: str) -> SemanticVersion | None:
 
 
 def parse_tolerant(text: str) -> SemanticVersion | None:
-    """Return the version that a text denotes, which may be short, such as `v1.34`."""
+    """Return the version in a text, which may be short, such as `v1.34`; None if there is none."""
     parts = text.strip().removeprefix("v").split(".", _PARTS - 1)
     parts = [_without_zeros(each) for each in parts]
     if len(parts) < _PARTS and _SUFFIX.search(parts[-1]):
@@ -76,7 +76,7 @@ def _without_zeros(part: str) -> str:
 
 
 def _fits(part: str) -> bool:
-    """Return whether a part is no number, or one that fits into 64 bits."""
+    """Return whether a part fits into 64 bits, if it is a number."""
     return not part.isdigit() or (len(part) <= _MOST_DIGITS and int(part) <= _LARGEST)
 
 
