@@ -13,7 +13,7 @@ from mkdocs.structure.pages import Page
 
 from website.author_modules import link_names
 from website.generated import generated_pages, link_titles
-from website.sources import ROOT, pages_for, rewrite
+from website.sources import PROJECT, ROOT, pages_for, rewrite
 
 _LOG = logging.getLogger("mkdocs.plugins.website")
 _LOADED = re.compile(
@@ -22,9 +22,6 @@ _LOADED = re.compile(
 
 _MERMAID = "assets/mermaid.tiny.js"
 _DIAGRAM = 'class="mermaid"'
-
-PROJECT = "[](../CHANGELOG.md) [](../CONTRIBUTING.md) [](../SECURITY.md)"
-"""Links to files of the repository that are in the navigation."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

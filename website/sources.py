@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PROJECT = "[](../CHANGELOG.md) [](../CONTRIBUTING.md) [](../SECURITY.md)"
+"""Links to files of the repository that are in the navigation."""
 PREFIX = "repository/"
 WITHOUT_PAGE = "docs/traceability/"
 """Links to it become plain text: its pages link to hundreds of files."""
 
 _FENCED = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\[(?P<text>[^\]\n]*)\]\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
-# Inline code may go on in the next line, but not in the next paragraph.
+# The text of a link and inline code may go on in the next line, but not in the next paragraph.
+_LINK = re.compile(
+    r"\[(?P<text>(?:[^\]\n]|\n(?![ \t]*\n))*)\]\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)"
+)
 _CODE = re.compile(r"`(?:[^`\n]|\n(?![ \t]*\n))+`")
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".jinja": "jinja"}
 
