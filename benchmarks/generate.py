@@ -6,12 +6,14 @@ Figures are ratios of medians of whole processes; see README.md in this folder.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.extension import CONTEXTS
@@ -59,6 +61,19 @@ def _into_new(name: str, folder: Path, arguments: Sequence[str], scratch: Path) 
     )
 
 
+def _into_new_from(name: str, text: str, folder: Path, scratch: Path) -> Command:
+    """A run of capsmith on a provider.yaml that differs from all earlier ones, by a comment."""
+    spec = scratch / f"{folder.name}.yaml"
+    numbers = itertools.count()
+
+    def prepare() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        spec.write_text(f"{text}# {next(numbers)}\n", encoding="utf-8")
+
+    command = _into_new(name, folder, ["generate", str(spec), "-o", str(folder)], scratch)
+    return replace(command, prepare=prepare)
+
+
 def peers(scratch: Path, rounds: int) -> bool:
     """The same repository from the same blueprints: capsmith, cookiecutter, copier."""
     provider = load(SPEC).provider
@@ -67,6 +82,10 @@ def peers(scratch: Path, rounds: int) -> bool:
     commands, folders = [], {}
     for name in ("capsmith", *PEERS, *(f"{peer} + black" for peer in PEERS)):
         folders[name] = scratch / "out" / name.replace(" ", "")
+        if name == "capsmith":
+            text = SPEC.read_text(encoding="utf-8")
+            commands.append(_into_new_from(name, text, folders[name], scratch))
+            continue
         arguments = _arguments(name, tree, scratch / "template" / name, folders[name])
         commands.append(_into_new(name, folders[name], arguments, scratch))
     times = by_turns(commands, rounds)
@@ -86,7 +105,10 @@ def peers(scratch: Path, rounds: int) -> bool:
 
 
 def copies(scratch: Path, rounds: int) -> bool:
-    """The same repository when the peers' templates hold no logic, so that they only copy."""
+    """The same repository again and again.
+
+    The peers' templates hold no logic, and capsmith has recorded what it generated: all only copy.
+    """
     provider = load(SPEC).provider
     assert provider is not None
     folders = {name: scratch / "out" / name for name in ("capsmith", *PEERS)}
@@ -115,10 +137,8 @@ def _arguments(name: str, tree: Tree, template: Path, folder: Path) -> list[str]
     if name.startswith("cookiecutter"):
         write_cookiecutter(tree, template, formatted=formatted)
         return [str(template), "--no-input", "--default-config", "-o", str(folder)]
-    if name.startswith("copier"):
-        write_copier(tree, template, formatted=formatted)
-        return ["copy", "--quiet", "--defaults", "--trust", str(template), str(folder)]
-    return ["generate", str(SPEC), "-o", str(folder)]
+    write_copier(tree, template, formatted=formatted)
+    return ["copy", "--quiet", "--defaults", "--trust", str(template), str(folder)]
 
 
 def _same_files(tree: Tree, folders: dict[str, Path]) -> None:
@@ -163,10 +183,9 @@ def kinds(scratch: Path, rounds: int) -> bool:
     """Decide whether the cost of an additional kind stays the same from few kinds to many."""
     times: list[Times] = []
     for count in KINDS:
-        spec, folder = scratch / f"kinds-{count}.yaml", scratch / "out" / f"kinds-{count}"
-        spec.write_text(spec_with(count), encoding="utf-8")
-        name, arguments = f"capsmith {count}", ["generate", str(spec), "-o", str(folder)]
-        times.append(by_turns([_into_new(name, folder, arguments, scratch)], rounds)[name])
+        name, folder = f"capsmith {count}", scratch / "out" / f"kinds-{count}"
+        command = _into_new_from(name, spec_with(count), folder, scratch)
+        times.append(by_turns([command], rounds)[name])
     medians = [time.median_processor for time in times]
     spread = steps(KINDS, medians)
     rows = [

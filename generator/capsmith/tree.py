@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 from capsmith.safetext import RelativePath
 
+SPEC_NAME: Final = RelativePath("provider.yaml")
+"""The author's description of the provider, in its repository."""
 _PREFIX: Final = "sha256:"
 
 

@@ -25,10 +25,10 @@ import yaml
 
 from capsmith.commands.build import SCHEMA_PATH
 from capsmith.commands.load import load
-from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
+from capsmith.merging.lock import LOCK_PATH
 from capsmith.output.reference import AUTHOR_API_PATH
 from capsmith.provider.model import Provider
-from capsmith.tree import digest
+from capsmith.tree import SPEC_NAME, digest
 from tests.golden.files import File, read, write
 
 _HERE = Path(__file__).parent

@@ -115,12 +115,11 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def _cache_of_a_first_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("first")
-    (folder / "provider.yaml").write_bytes(ACME.read_bytes())
+    cache = tmp_path_factory.mktemp("first") / "cache"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CAPSMITH_CACHE", str(folder / "cache"))
-        assert run("generate", str(folder / "provider.yaml")).code == 0
-    return folder / "cache"
+        patch.setenv("CAPSMITH_CACHE", str(cache))
+        assert run("generate", str(ACME), "-o", str(cache.parent / "acme")).code == 0
+    return cache
 
 
 @pytest.fixture
@@ -142,7 +141,8 @@ def change_blueprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Change:
     """Return a function that simulates a later capsmith with other blueprints."""
     blueprints = tmp_path / "blueprints"
     shutil.copytree(Path(str(resources.blueprints())), blueprints)
-    for module in ("plan", "build", "preconditions", "update", "up_to_date", "doctor"):
+    commands = ("plan", "build", "preconditions", "update", "up_to_date", "recorded_output")
+    for module in (*commands, "doctor"):
         monkeypatch.setattr(f"capsmith.commands.{module}.__version__", "9.9.9")
     monkeypatch.setattr(resources, "blueprints", lambda: blueprints)
 

@@ -19,7 +19,7 @@ from tests.repositories import import_path
 
 MODULE = f"{FOLDER}/kube/clock.py"
 LATER = "0.2.1"
-COMMANDS = ("plan", "build", "preconditions", "update", "up_to_date", "doctor")
+COMMANDS = ("plan", "build", "preconditions", "update", "up_to_date", "recorded_output", "doctor")
 SWITCHED = {"provider.yaml", "pyproject.toml", "Dockerfile", ".dockerignore", ".gitattributes"}
 GUIDE = "CONTRIBUTING.md"
 """It says where the runtime is."""

@@ -78,18 +78,34 @@ def generate(
 
     In an existing repository, run capsmith update instead.
     """
-    import_pydantic()
-    from capsmith.commands.generate import generate
-    from capsmith.commands.plan import UpdateOptions
     from capsmith.console import Console
 
     folder = output if output is not None else spec.parent
-    options = UpdateOptions(blueprints=blueprints, no_blueprints=no_blueprints)
     console = Console(format_, verbose=verbose)
     with console.show_working(f"Generating {folder}"):
-        report = generate(spec, folder, beside_others=beside_others, options=options)
+        report = _reuse(spec, folder) if blueprints is None else None
+        if report is None:
+            report = _generate(spec, folder, beside_others, blueprints, no_blueprints)
     _report(console, report, folder, f"{folder} is up to date with {spec}.")
     return report.exit_code
+
+
+def _reuse(spec: Path, folder: Path) -> Report | None:
+    from capsmith.commands.recorded_output import reuse_output
+
+    return reuse_output(spec, folder)
+
+
+def _generate(
+    spec: Path, folder: Path, beside_others: bool, blueprints: Path | None, no_blueprints: bool
+) -> Report:
+    # Imported here, because a repository that was generated before needs nothing of it.
+    import_pydantic()
+    from capsmith.commands.generate import generate
+    from capsmith.commands.plan import UpdateOptions
+
+    options = UpdateOptions(blueprints=blueprints, no_blueprints=no_blueprints)
+    return generate(spec, folder, beside_others=beside_others, options=options)
 
 
 class _CommandWithQuestions(click.Command):

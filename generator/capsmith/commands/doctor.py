@@ -15,14 +15,14 @@ from capsmith.commands.update import preview
 from capsmith.contract.model import Contract
 from capsmith.errors import Refused
 from capsmith.findings import Finding, Location, Severity
-from capsmith.merging.lock import SPEC_NAME, Lock
+from capsmith.merging.lock import Lock
 from capsmith.output.runtime import FOLDER, is_vendored
 from capsmith.provider_upgrade.facts import describe_step
 from capsmith.provider_upgrade.stages import find_next_step
 from capsmith.report import Outcome, Report
 from capsmith.report_pages.findings import make_sections
 from capsmith.report_pages.model import Fact, ReportPage
-from capsmith.tree import Owner
+from capsmith.tree import SPEC_NAME, Owner
 from capsmith.workspace.git import list_ignored
 from capsmith.workspace.repository import Repository
 

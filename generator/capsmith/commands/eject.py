@@ -15,10 +15,10 @@ from capsmith.commands.preconditions import (
     require_lock,
 )
 from capsmith.findings import Finding, Location, Severity
-from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
 from capsmith.output.runtime import is_vendored
 from capsmith.report import FileOutcome, Outcome, Report
-from capsmith.tree import Owner
+from capsmith.tree import SPEC_NAME, Owner
 from capsmith.workspace.repository import Change, Repository
 
 _MENTION = re.compile(rb"capsmith(?![-_]runtime)")

@@ -12,10 +12,12 @@ from capsmith.commands.load import Loaded, load, load_text
 from capsmith.commands.overlay import add_overlay
 from capsmith.commands.plan import UpdateOptions, digest_spec, make_plan
 from capsmith.commands.preconditions import complete_interrupted, read_lock, refuse_unfinished
+from capsmith.commands.recorded_output import Output, record_output
 from capsmith.errors import Refused
 from capsmith.findings import has_errors
-from capsmith.merging.lock import SPEC_NAME, Lock
+from capsmith.merging.lock import Lock
 from capsmith.report import Report
+from capsmith.tree import SPEC_NAME
 from capsmith.workspace.repository import Change, Repository
 
 _NOT_FOREIGN = frozenset({".git", ".capsmith"})
@@ -96,14 +98,19 @@ def _bring_in_line(
     # wrong one.
     if lock is None:
         _refuse_foreign(repository, allowed)
+    others = {*repository.list_names()} - {".git", SPEC_NAME}
     plan = make_plan(repository, loaded, lock, options)
+    is_first = lock is None and plan.is_possible
+    generated = {**plan.change.writes, **plan.records.writes}
     if add_spec and plan.is_possible:
         _add_spec(repository, plan.change, loaded.text, lock)
         if loaded.overlay is not None and loaded.overlay.named:
             add_overlay(repository, plan.change, loaded.overlay, lock)
     apply_plan(repository, plan)
-    report = plan.report.with_findings(completed)
-    return replace(report, is_first=lock is None and plan.is_possible)
+    report = replace(plan.report.with_findings(completed), is_first=is_first)
+    if is_first and loaded.overlay is None and not others:
+        record_output(loaded.text, Output(generated, report))
+    return report
 
 
 def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:

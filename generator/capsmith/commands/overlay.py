@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from capsmith import resources
 from capsmith.errors import Refused
 from capsmith.findings import Finding, Location
-from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock, LockedBlueprints
-from capsmith.tree import digest_texts
+from capsmith.merging.lock import LOCK_PATH, Lock, LockedBlueprints
+from capsmith.tree import SPEC_NAME, digest_texts
 from capsmith.workspace.reading import locate_overlay, read_overlay, read_texts
 from capsmith.workspace.repository import Change, Repository
 

@@ -34,7 +34,7 @@ from capsmith.merging.decision_findings import (
     report_not_takeable,
     select_refused,
 )
-from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, LockedFile, LockedRuntime
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock, LockedFile, LockedRuntime
 from capsmith.merging.release_changes import (
     METADATA_PATH,
     find_changed_components,
@@ -45,7 +45,7 @@ from capsmith.merging.shared_file import ConflictLabels, ConflictStyle
 from capsmith.output.runtime import FOLDER, Mode, is_vendored, remove_vendored, select_runtime
 from capsmith.provider.model import Provider
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
-from capsmith.tree import FileTree, Owner, digest
+from capsmith.tree import SPEC_NAME, FileTree, Owner, digest
 from capsmith.workspace.repository import Change, Repository
 
 

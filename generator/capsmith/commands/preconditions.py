@@ -10,9 +10,10 @@ from typing import Final
 from capsmith import __version__
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
-from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, is_later
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock, is_later
 from capsmith.merging.unfinished import STATE_PATH, Unfinished
 from capsmith.output.runtime import FOLDER, RECORD
+from capsmith.tree import SPEC_NAME
 from capsmith.workspace.git import WHOLE_FOLDER, list_hidden, list_uncommitted, locate_in_work_tree
 from capsmith.workspace.journal import STATE_FOLDER
 from capsmith.workspace.repository import Repository

@@ -15,11 +15,11 @@ from pathlib import Path
 from capsmith import __version__, resources
 from capsmith.errors import CapsmithError
 from capsmith.merging.decide import settle
-from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, LockedFile
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock, LockedFile
 from capsmith.merging.unfinished import STATE_PATH
 from capsmith.output.runtime import RECORD, is_vendored
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
-from capsmith.tree import Owner, digest, digest_texts, is_text_of
+from capsmith.tree import SPEC_NAME, Owner, digest, digest_texts, is_text_of
 from capsmith.workspace.cache import FolderCache
 from capsmith.workspace.reading import locate_overlay, read_overlay
 from capsmith.workspace.repository import Repository

@@ -19,9 +19,10 @@ from capsmith.commands.preconditions import (
     require_lock,
 )
 from capsmith.findings import Finding, Location, Severity
-from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
+from capsmith.merging.lock import LOCK_PATH
 from capsmith.output.runtime import DISTRIBUTION, FOLDER, Mode
 from capsmith.report import Report
+from capsmith.tree import SPEC_NAME
 from capsmith.workspace.repository import Repository
 from capsmith.yamldoc.editing import set_keys
 

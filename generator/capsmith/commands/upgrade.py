@@ -18,7 +18,7 @@ from capsmith.commands.preconditions import (
     require_lock,
 )
 from capsmith.findings import Finding, has_errors
-from capsmith.merging.lock import SPEC_NAME, Lock
+from capsmith.merging.lock import Lock
 from capsmith.provider.model import Provider
 from capsmith.provider_upgrade.changes import find_lost_fields, list_steps
 from capsmith.provider_upgrade.facts import describe_upgrade
@@ -27,6 +27,7 @@ from capsmith.provider_upgrade.request import UpgradeRequest, update_values, val
 from capsmith.provider_upgrade.stages import find_next_step
 from capsmith.report import Report
 from capsmith.resolving.resolve import link_rules
+from capsmith.tree import SPEC_NAME
 from capsmith.workspace.repository import Repository
 from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.editing import set_keys

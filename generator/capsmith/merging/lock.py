@@ -20,7 +20,6 @@ from capsmith.output.runtime import FOLDER, RECORD, Runtime, is_vendored, parse_
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, Owner, digest
 
-SPEC_NAME = RelativePath("provider.yaml")
 LOCK_PATH = RelativePath(".capsmith/lock.yaml")
 BASE_FOLDER = RelativePath(".capsmith/base")
 """Path to the folder with merge bases: each merged file's content as last generated."""

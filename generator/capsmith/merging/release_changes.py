@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from capsmith.findings import Finding, Location, Severity
-from capsmith.merging.lock import SPEC_NAME, Lock
+from capsmith.merging.lock import Lock
 from capsmith.provider.model import Provider
 from capsmith.safetext import RelativePath
-from capsmith.tree import FileTree
+from capsmith.tree import SPEC_NAME, FileTree
 from capsmith.yamldoc.quote import join_names
 
 METADATA_PATH = RelativePath("metadata.yaml")
