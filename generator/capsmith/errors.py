@@ -50,3 +50,10 @@ class DiskError(CapsmithError):
 
 class BlueprintError(CapsmithError):
     """Raised for a blueprint that does not render or prints unsafe text."""
+
+
+class InvalidOption(ValueError):
+    """Raised for an option that is invalid, or contradicts the input or another option.
+
+    Commands report it as a usage error.
+    """

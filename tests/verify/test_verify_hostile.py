@@ -58,6 +58,24 @@ def test_ten_thousand_documents(tmp_path: Path) -> None:
     assert verdict(str(tmp_path))[0] == 1  # there is no metadata.yaml
 
 
+def test_many_separators_with_content(tmp_path: Path) -> None:
+    """The time for each grew with the number of lines before it."""
+    (tmp_path / NAME).write_text("a: 1\n" + "---x\n" * 20_000)
+    code, found = verdict(str(tmp_path))
+    assert code == 1
+    assert found.count("manifest-yaml") > 20_000
+
+
+@pytest.mark.parametrize("end", ["\r", "\x85", "\u2028"])
+def test_lines_that_end_as_in_yaml(tmp_path: Path, end: str) -> None:
+    """A syntax error in such a file was reported as a wrong option."""
+    text = end.join(["kind: A", "a: ${A}", *["b: 1"] * 5, "e: [1", "f: 1", ""])
+    (tmp_path / NAME).write_text(text, encoding="utf-8", newline="")
+    code, found = verdict(str(tmp_path))
+    assert code == 1
+    assert "manifest-yaml" in found
+
+
 @pytest.mark.parametrize("text", ["${A" * 20_000, "${A:=" * 20_000, "a: ${A:=" + "x" * 100_000])
 def test_variables_without_an_end(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_text(text)

@@ -124,6 +124,7 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
     from capsmith.commands.conformance import run
     from capsmith.commands.conformance_release import ConformanceRequest
     from capsmith.console import Console
+    from capsmith.errors import InvalidOption
 
     console = Console(format_)
     set_options = {name: value for name, value in options.items() if value is not None}
@@ -131,7 +132,7 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
         report = run(
             release, ConformanceRequest(**set_options), console.print_progress, console.print_result
         )
-    except ValueError as error:
+    except InvalidOption as error:
         raise click.UsageError(str(error)) from None
     if format_ in PAGES:
         from capsmith.judge.running.page import make_page

@@ -75,6 +75,7 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     """
     from capsmith.commands.verify import VerifyRequest, run_verify
     from capsmith.console import Console
+    from capsmith.errors import InvalidOption
 
     if not options["live"]:
         _refuse_alone(options, "kubeconfig", "context", "install_crds")
@@ -86,7 +87,7 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
         name = str(paths[0]) if len(paths) == 1 else f"{len(paths)} paths"
         with console.show_working(f"Verifying {name}"):
             verdict = run_verify(paths, VerifyRequest(**set_options))
-    except ValueError as error:
+    except InvalidOption as error:
         raise click.UsageError(str(error)) from None
     if format_ in PAGES:
         from pathlib import Path

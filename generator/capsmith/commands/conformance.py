@@ -31,7 +31,7 @@ from capsmith.commands.conformance_release import (
     read_provider,
 )
 from capsmith.contract.load import load_rules
-from capsmith.errors import UnreadableInput
+from capsmith.errors import InvalidOption, UnreadableInput
 from capsmith.judge.running.base_session import BaseSession
 from capsmith.judge.running.checks import (
     ADDRESSES,
@@ -81,13 +81,13 @@ _WHOLE = ("BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "Control
 def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     """Parse the ``NAME=VALUE`` arguments of a repeatable option into a mapping.
 
-    ``option`` is its name in messages.  Raises ValueError for an argument in any other form.
+    ``option`` is its name in messages.  Raises InvalidOption for an argument in any other form.
     """
     pairs = {}
     for text in texts:
         name, separator, value = text.partition("=")
         if not name or not separator:
-            raise ValueError(f"{option} must be NAME=VALUE, not {text}.")
+            raise InvalidOption(f"{option} must be NAME=VALUE, not {text}.")
         pairs[name] = value
     return pairs
 
@@ -313,10 +313,10 @@ def run(
 
     ``progress`` receives a line before each slow step, and ``done`` receives each result as soon as
     it is known.  Raises CapsmithError if the release cannot be read or a process fails, and
-    ValueError for options that contradict each other or the release.
+    InvalidOption for options that contradict each other or the release.
     """
     if request.kubeconfig is not None and request.managers:
-        raise ValueError("--manager and --kubeconfig exclude each other.")
+        raise InvalidOption("--manager and --kubeconfig exclude each other.")
     with _scratch(request.logs) as scratch:
         request = add_simulation(request, scratch)
         provider = read_provider(folder, request)
@@ -361,10 +361,10 @@ def _started(
             hint="Run `pip install 'capsmith[conformance]'`, or use a cluster with --kubeconfig.",
         ) from error
     if not request.managers:
-        raise ValueError("Specify the command of the manager with --manager, or a --kubeconfig.")
+        raise InvalidOption("Specify the command of the manager with --manager, or a --kubeconfig.")
     known = core_releases()
     if request.core not in known:
-        raise ValueError(f"--core must be one of {', '.join(known)}, not {request.core}.")
+        raise InvalidOption(f"--core must be one of {', '.join(known)}, not {request.core}.")
     installed = _installation(provider, request)
     tools = toolbox([KUBERNETES, core_module(request.core)], progress)
     with start_servers(tools, request.core, installed, scratch, progress) as servers:

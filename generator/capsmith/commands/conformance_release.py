@@ -14,7 +14,7 @@ from capsmith.clusters.processes.component import (
 )
 from capsmith.clusters.processes.kube import JSON
 from capsmith.commands.load import load_contracts
-from capsmith.errors import UnreadableInput
+from capsmith.errors import InvalidOption, UnreadableInput
 from capsmith.judge.release.settings import parse_role
 from capsmith.judge.running.model import Timing
 from capsmith.judge.running.objects import MACHINE_POOL
@@ -53,13 +53,13 @@ class ConformanceRequest(NamedTuple):
 def add_simulation(request: ConformanceRequest, folder: Path) -> ConformanceRequest:
     """Return a request with a release of all that the provider's clusters need beside it.
 
-    Raises CapsmithError if that cannot be built in ``folder``, and ValueError if the request has a
-    management cluster of its own.
+    Raises CapsmithError if that cannot be built in ``folder``, and InvalidOption if the request has
+    a management cluster of its own.
     """
     if request.simulate is None:
         return request
     if request.kubeconfig is not None:
-        raise ValueError("--simulate and --kubeconfig exclude each other.")
+        raise InvalidOption("--simulate and --kubeconfig exclude each other.")
     # Imported only if used, because it needs packages of the extra.
     from capsmith.clusters.lab.simulated.release import build_release
 
@@ -185,7 +185,7 @@ class CheckedProvider(NamedTuple):
 def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
     """Read the release in a folder.
 
-    Raises UnreadableInput if it cannot be read or no component has checks, and ValueError for an
+    Raises UnreadableInput if it cannot be read or no component has checks, and InvalidOption for an
     option that has no effect.
     """
     version = request.release_version or read_newest_version(folder)
@@ -232,7 +232,7 @@ def _components(
         found = [release.component(CHECKED_TYPES[0])]
     kept = [each for each in found if not commands or each.type in commands]
     if not kept:
-        raise ValueError("No --manager belongs to a provider in RELEASE.")
+        raise InvalidOption("No --manager belongs to a provider in RELEASE.")
     return tuple(kept)
 
 
@@ -246,7 +246,7 @@ def _commands(
     types = [each.type for release in releases for each in release.components]
     repeated = sorted({each for each in types if types.count(each) > 1})
     if repeated:
-        raise ValueError(f"Several releases have a provider of type {', '.join(repeated)}.")
+        raise InvalidOption(f"Several releases have a provider of type {', '.join(repeated)}.")
     commands: dict[str, str] = {}
     general: list[str] = []
     for text in texts:
@@ -255,14 +255,22 @@ def _commands(
             general.append(text)
             continue
         if type not in types:
-            raise ValueError(f"--manager names {type}, which has no components file.")
+            raise InvalidOption(f"--manager names {type}, which has no components file.")
         if type in commands:
-            raise ValueError(f"--manager is given more than once for {type}.")
+            raise InvalidOption(f"--manager is given more than once for {type}.")
         commands[type] = command
     if len(general) > 1:
-        raise ValueError("--manager is given more than once without a type.")
+        raise InvalidOption("--manager is given more than once without a type.")
     own = [each.type for each in releases[0].components if each.type in CHECKED_TYPES]
     for text in general:
         # A command that names a type takes precedence over the general one.
         commands = dict.fromkeys(own, text) | commands
-    return {type: tuple(shlex.split(command)) for type, command in commands.items()}
+    return {type: _split(command) for type, command in commands.items()}
+
+
+def _split(command: str) -> tuple[str, ...]:
+    """Return the words of a command, as a shell splits them."""
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise InvalidOption(f"--manager {command}: {error}.") from None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from capsmith import resources
 from capsmith.commands.load import load_contract_data
 from capsmith.contract.load import load_keywords, load_live_rules, load_upgrade_rules
-from capsmith.errors import UnreadableInput
+from capsmith.errors import InvalidOption, UnreadableInput
 from capsmith.judge.release.kustomized import (
     BuiltFolder,
     BuiltTree,
@@ -86,8 +86,8 @@ class VerifyRequest(NamedTuple):
 def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     """Return the verdict on the release assets in ``paths``.
 
-    Raises UnreadableInput if there is nothing to check or a file cannot be read, and ValueError for
-    an invalid option.
+    Raises UnreadableInput if there is nothing to check or a file cannot be read, and InvalidOption
+    for an invalid option.
     """
     data = load_contract_data()
     contracts = {contract.version: contract for contract in data.contracts}
@@ -95,7 +95,7 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     targets = list_targets(data.supported.core)
     ended = find_ended_contract(request.target, contracts)
     if ended and (request.live or request.upgrade is not None):
-        raise ValueError(f"{request.target} excludes --live and --upgrade")
+        raise InvalidOption(f"{request.target} excludes --live and --upgrade")
     is_chosen = request.target and not ended
     cores = parse_target(request.target, targets) if is_chosen else targets.known
     options = _options(request, cores, known)

@@ -6,6 +6,7 @@ findings.  Opens no files.
 
 from __future__ import annotations
 
+import bisect
 import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from capsmith.findings import Finding, Location
 from capsmith.manifests.go_yaml import STRING, choose_tag, convert_node
 from capsmith.manifests.variables import substitute
 from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.document import find_line_starts
 
 MAX_CHARACTERS = 16 * 1024 * 1024
 """Maximum length of a parsed file, in characters."""
@@ -153,7 +155,7 @@ def split_documents(text: str) -> Iterator[tuple[int, str]]:
     for match in _SEPARATOR.finditer("\n" + text):
         part = text[begin : match.start()]
         yield line, part
-        line += part.count("\n")
+        line += len(find_line_starts(part)) - 1
         # A comment behind the separator need not have a space before it, unlike in YAML.
         begin = match.end() - 1
     yield line, text[begin:]
@@ -161,8 +163,9 @@ def split_documents(text: str) -> Iterator[tuple[int, str]]:
 
 def _find_refused_separators(text: str, file: str) -> Iterator[Finding]:
     """Yield findings on lines that begin like a separator of documents, but have content."""
+    starts = find_line_starts(text)
     for match in _REFUSED_SEPARATOR.finditer("\n" + text):
-        yield _finding(_SYNTAX, _CONTENT, file, text.count("\n", 0, match.start()) + 1)
+        yield _finding(_SYNTAX, _CONTENT, file, bisect.bisect_right(starts, match.start()))
 
 
 def _read_stream(text: str, whole: Manifest) -> tuple[list[Manifest], list[Finding]]:

@@ -27,7 +27,20 @@ _OF_PLAIN_TEXT = re.compile(
 """Pattern for those of PyYAML's messages to which a text without quotes may lead."""
 _QUOTE = 'Write a text with such characters in quotes, as in `description: "Size: S, M or L"`.'
 
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+"""Everything that begins a new line in YAML 1.1, and in the positions that its parsers report."""
+
 _BLOCK = re.compile(r"\|([+-]?[1-9]?[+-]?)[ \t]*(#.*)?")
+
+
+def find_line_starts(text: str) -> list[int]:
+    """Return the index at which each line of a YAML text starts."""
+    return [0, *(match.end() for match in _BREAK.finditer(text))]
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a YAML text, without what ends them."""
+    return _BREAK.split(text)
 
 
 def find_inside(source: str, start: Position, text: str, place: Position) -> Position | None:

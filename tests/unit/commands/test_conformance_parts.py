@@ -14,7 +14,7 @@ from capsmith.clusters.processes.pki import Pki
 from capsmith.commands.conformance import select_groups
 from capsmith.commands.conformance_release import CheckedProvider, ConformanceRequest, read_provider
 from capsmith.contract.load import load_rules
-from capsmith.errors import UnreadableInput
+from capsmith.errors import InvalidOption, UnreadableInput
 from capsmith.judge.running.checks import (
     ADDRESSES,
     INFRASTRUCTURE,
@@ -127,16 +127,17 @@ def test_another_release_is_started_and_not_checked(release: Path, tmp_path: Pat
         (("run", "again"), "given more than once"),
         (("bootstrap=run", "bootstrap=again"), "given more than once"),
         (("runtime-extension=run",), "No --manager belongs to a provider"),
+        (("run 'again",), "No closing quotation"),
     ],
 )
 def test_commands_that_mean_nothing(release: Path, managers: tuple[str, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InvalidOption, match=message):
         _read(release, *managers)
 
 
 def test_two_releases_with_a_provider_of_one_type(release: Path, tmp_path: Path) -> None:
     other = _release(tmp_path / "other", "bootstrap")
-    with pytest.raises(ValueError, match="Several releases have a provider of type bootstrap"):
+    with pytest.raises(InvalidOption, match="Several releases have a provider of type bootstrap"):
         _read(release, "run", others=(other,))
 
 

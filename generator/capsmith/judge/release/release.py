@@ -26,6 +26,7 @@ from capsmith.manifests.variables import (
 )
 from capsmith.progress import track
 from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.document import find_line_starts, split_lines
 from capsmith.yamldoc.layout import find_nearest_mark
 
 _KNOWN = {
@@ -58,7 +59,8 @@ class Substituted:
         if not self._starts:
             return line, column
         if not self._lines:
-            self._lines, self._original_lines = _line_starts(self.text), _line_starts(self.original)
+            self._lines = find_line_starts(self.text)
+        original_lines = self._find_original_lines()
         offset = self._lines[min(line, len(self._lines)) - 1] + column - 1
         number = bisect.bisect_right(self._starts, offset) - 1
         # Positions before the first value are the same in both texts.
@@ -67,8 +69,22 @@ class Substituted:
             # Inside a value, return the variable itself; after a value, keep the distance from the
             # variable.
             offset = start_before if offset < end else offset - end + end_before
-        found = bisect.bisect_right(self._original_lines, offset)
-        return found, offset - self._original_lines[found - 1] + 1
+        found = bisect.bisect_right(original_lines, offset)
+        return found, offset - original_lines[found - 1] + 1
+
+    def read_original(self, first: int, last: int) -> tuple[str, ...]:
+        """Return the original lines from ``first`` to ``last`` (1-based), as far as they exist."""
+        starts = self._find_original_lines()
+        begin, end = (
+            starts[number] if number < len(starts) else len(self.original)
+            for number in (first - 1, last)
+        )
+        return tuple(split_lines(self.original[begin:end]))
+
+    def _find_original_lines(self) -> list[int]:
+        if not self._original_lines:
+            self._original_lines = find_line_starts(self.original)
+        return self._original_lines
 
 
 def substitute(text: str, alone: str = SAMPLE) -> Substituted:
@@ -124,10 +140,6 @@ def _is_alone(text: str, start: int, end: int) -> bool:
     return not before.strip() and not text[end : line_end if line_end >= 0 else None].strip()
 
 
-def _line_starts(text: str) -> list[int]:
-    return [0, *(match.end() for match in re.finditer("\n", text))]
-
-
 _NEXT_DOCUMENT = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
 _NEAR = 2
 """Number of lines around a syntax error in which an unknown block may be the cause."""
@@ -181,7 +193,7 @@ class ReleaseFiles:
         if key not in self._nodes:
             # Only this document is composed, because a components file has megabytes of CRDs.
             if manifest.file not in self._starts:
-                self._starts[manifest.file] = _line_starts(text.text)
+                self._starts[manifest.file] = find_line_starts(text.text)
             starts = self._starts[manifest.file]
             start = starts[manifest.line - 1] if manifest.line <= len(starts) else len(text.text)
             end = _NEXT_DOCUMENT.search(text.text, start)
@@ -265,7 +277,8 @@ def _near_sample(text: Substituted, finding: Finding) -> bool:
     True if such a value is on the line of the error, on the previous line if the error continues
     that line, or nearby and possibly a whole block.
     """
-    lines, original, line = text.text.split("\n"), text.original.split("\n"), finding.location.line
+    lines, original = split_lines(text.text), split_lines(text.original)
+    line = finding.location.line
     before, here = ("", *lines, "")[max(line, 1) - 1 : max(line, 1) + 1]
     if SAMPLE in here or (SAMPLE in before and _indent(here) > _indent(before)):
         return True
@@ -308,5 +321,4 @@ def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[st
     text = texts.get(location.file)
     if text is None or not location.line:
         return ()
-    lines = text.original.split("\n", location.line)
-    return tuple(lines[max(location.line - 2, 0) : location.line])
+    return text.read_original(max(location.line - 1, 1), location.line)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from capsmith.contract.model import Contract
-from capsmith.errors import UnreadableInput
+from capsmith.errors import InvalidOption, UnreadableInput
 from capsmith.judge.release.model import Ignored, ReleaseViolation
 from capsmith.judge.release.targets import Core, Targets, format_source_note, parse_core
 from capsmith.judge.release.verdict import compute_fingerprint
@@ -21,7 +21,7 @@ _IGNORED = {"rule", "reason", "file", "object"}
 def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
     """Return the releases of core selected by ``core=v1.11..v1.13`` or ``core=v1.13``.
 
-    Raises ValueError for any other form, and for unknown releases.
+    Raises InvalidOption for any other form, and for unknown releases.
     """
     known = targets.known
     first, dots, last = text.removeprefix(_CORE).partition("..")
@@ -34,9 +34,9 @@ def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
     span = f"{known[0]}..{known[-1]}"
     note = format_source_note(targets.from_source)
     if not text.startswith(_CORE) or None in ends:
-        raise ValueError(f"{text!r} is not a target; use core={span}{note}")
+        raise InvalidOption(f"{text!r} is not a target; use core={span}{note}")
     if not cores or not set(ends) <= set(known):
-        raise ValueError(f"{text!r} includes releases outside of {span}{note}")
+        raise InvalidOption(f"{text!r} includes releases outside of {span}{note}")
     return cores
 
 
@@ -57,13 +57,13 @@ def find_ended_contract(text: str, contracts: Mapping[str, Contract]) -> str:
 def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
     """Return the kind and the role from ``Kind=role``.
 
-    ``none`` is always a valid role, and case does not matter.  Raises ValueError for a role that is
-    not in ``known``, and for any other form.
+    ``none`` is always a valid role, and case does not matter.  Raises InvalidOption for a role
+    that is not in ``known``, and for any other form.
     """
     kind, equals, role = text.partition("=")
     roles = {each.lower(): each for each in (*known, NONE)}
     if not kind or not equals or role.lower() not in roles:
-        raise ValueError(
+        raise InvalidOption(
             f"{text!r} is not a role; use Kind=role with one of {', '.join(roles.values())}"
         )
     return kind, roles[role.lower()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.judge.release.release import substitute
+from capsmith.judge.release.release import SourceFile, read_file, substitute
 from capsmith.manifests.parse import SAMPLE
 
 TEXT = """a: ${A:=x} end
@@ -58,3 +58,12 @@ def test_a_value_is_where_its_variable_is() -> None:
 def test_a_text_without_variables_is_as_it_was() -> None:
     result = substitute("a: b\nc: d\n")
     assert (result.text, result.position(2, 4)) == ("a: b\nc: d\n", (2, 4))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
+def test_lines_end_where_yaml_says(end: str) -> None:
+    """Errors in files with other line ends were reported as a wrong option."""
+    lines = ["kind: A", "a: ${A}", "b: 1", "c: 1", "d: 1", "e: [1", "f: 1", ""]
+    file = SourceFile("infrastructure-components.yaml", end.join(lines), alone=True)
+    _, (finding,), _ = read_file(file)
+    assert finding.location.line == 7
