@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.infrastructure import Address, Instance, MachinePoolMachinesReconciler
-from capsmith_runtime.infrastructure.machine_pool import machines, plan
+from capsmith_runtime.infrastructure.machine_pool import create, machines, plan
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     CachedPoolMachines,
@@ -121,6 +121,32 @@ def test_a_growing_pool_reads_only_machines_that_have_changed(
     env.run(scenario)
     assert len({name for name, _ in read}) == 30
     assert len(read) == len(set(read))
+
+
+def test_a_rollout_looks_only_at_machines_that_have_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them causes several reconciles, and each of these looked at all machines."""
+    looked: list[tuple[str, str]] = []
+    has_former_owner = create._has_former_owner
+
+    def record(obj: JSON, pool: JSON) -> bool:
+        looked.append((obj["metadata"]["name"], obj["metadata"]["resourceVersion"]))
+        return has_former_owner(obj, pool)
+
+    async def scenario() -> None:
+        env.add_pool(5)
+        await env.settled(5)
+        old = env.names()
+        env.change_pool({"template": {"spec": {"version": "v1.35.0"}}})
+        await env.eventually("all are replaced", lambda: not old & env.names())
+        await env.settled(5)
+
+    env = environment()
+    monkeypatch.setattr(create, "_has_former_owner", record)
+    env.run(scenario)
+    assert len({name for name, _ in looked}) == 10
+    assert len(looked) == len(set(looked))
 
 
 def test_a_growing_pool_is_reported_every_few_seconds() -> None:

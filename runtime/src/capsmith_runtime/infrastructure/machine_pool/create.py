@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
@@ -112,6 +112,14 @@ R = TypeVar("R")
 _CONCURRENCY = 10
 
 
+class _Current(NamedTuple):
+    """A pool's machines whose metadata is known to be current."""
+
+    desired: tuple[str, str, str]
+    """The pool's UID and API version, and the record of its spec."""
+    machines: Mapping[str, JSON]
+
+
 class PoolMachineClient:
     """Creates and deletes machines for one kind of pool."""
 
@@ -122,6 +130,12 @@ class PoolMachineClient:
         self._kind = kind
         self._lister = lister
         self.expectations = PoolExpectations()
+        self._current: dict[NamespacedName, _Current] = {}
+
+    def forget(self, pool: NamespacedName) -> None:
+        """Drop what is known about a pool that no longer exists."""
+        self.expectations.forget(pool)
+        self._current.pop(pool, None)
 
     async def create(
         self, patcher: Patcher, pool: MachinePool, members: Sequence[PoolMember], count: int
@@ -153,14 +167,17 @@ class PoolMachineClient:
         """Update the pool machines' owner references, and their records of the pool's spec.
 
         Lost references are restored, and existing ones get the pool's current API version. A
-        machine without a record gets a record of the current spec, unless its spec differs.
+        machine without a record gets a record of the current spec, unless its spec differs.  Only
+        machines that have changed since the last call are looked at: a rollout reconciles the pool
+        several times for each of its machines.
         """
-        found = machines.infra_machines.values()
+        record = build_record(self._lister.machine_spec(pool))
+        desired = metadata.uid(pool), pool["apiVersion"], record
+        found = self._find_changed(pool, desired, machines.infra_machines)
         may_own = False
         if not all(is_owned(obj, pool) for obj in found):
             # The cache may not show yet that the pool is being deleted (SM-11).
             may_own = await is_alive(self._client, self._kind.resource, pool)
-        record = build_record(self._lister.machine_spec(pool))
         outdated = [
             obj
             for obj in found
@@ -172,6 +189,17 @@ class PoolMachineClient:
             )
         ]
         await _for_each(outdated, lambda obj: self._update(obj, pool, record, may_own))
+        # A machine that was updated is another object in the cache, and is looked at once more.
+        self._current[key_of(pool)] = _Current(desired, machines.infra_machines)
+
+    def _find_changed(
+        self, pool: JSON, desired: tuple[str, str, str], machines: Mapping[str, JSON]
+    ) -> list[JSON]:
+        """Return the machines that are not known to have the metadata that ``desired`` implies."""
+        known = self._current.get(key_of(pool))
+        current = known.machines if known is not None and known.desired == desired else {}
+        # Compared by identity: a cache replaces an object that has changed.
+        return [obj for name, obj in machines.items() if current.get(name) is not obj]
 
     def _can_adopt(self, obj: JSON, pool: JSON, record: str) -> bool:
         recorded = metadata.annotations(obj).get(self._kind.spec_annotation)

@@ -210,7 +210,7 @@ class MachinePoolMachinesController:
     def _forget(self, key: NamespacedName) -> Result:
         self._settled.pop(key, None)
         self._instances.pop(key, None)
-        self._expectations.forget(key)
+        self._machines_client.forget(key)
         self._lister.forget(key)
         self._status.forget(key)
         self._reporter.forget(key)
