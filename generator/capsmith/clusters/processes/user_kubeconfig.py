@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from capsmith.clusters.processes.exec_plugin import VERSIONS, ExecPlugin, PluginError, is_token
 from capsmith.clusters.processes.kube import Credentials, KubeClient
+from capsmith.clusters.processes.kubeconfig_checks import decode, explain_content, explain_entries
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.parse import list_of, mapping_of, read_substituted, text_of
 from capsmith.regular_files import read_regular
@@ -28,7 +29,10 @@ _HINT = "Correct the kubeconfig, or specify another one with --kubeconfig."
 _MAX_BYTES = 4 * 1024 * 1024
 _SECTIONS = {"cluster": "clusters", "user": "users", "context": "contexts"}
 _UNSUPPORTED = {
-    "user": ("auth-provider", "username", "password", "as", "as-uid", "as-groups"),
+    "user": (
+        *("auth-provider", "username", "password"),
+        *("as", "as-uid", "as-groups", "as-user-extra"),
+    ),
     "cluster": ("proxy-url", "tls-server-name", "insecure-skip-tls-verify"),
 }
 _USE_TOKEN = "Specify a kubeconfig with a client certificate, a token or `exec`."
@@ -94,6 +98,8 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
         for name in names:
             if parts[key].data.get(name):
                 raise _wrong(files[0], f"`{name}` of a {key} is not supported", _USE_TOKEN)
+    if problem := explain_entries(parts["cluster"].data, parts["user"].data):
+        raise _wrong(files[0], problem)
     server = text_of(parts["cluster"].data, "server")
     if not _is_https(server):
         raise _wrong(files[0], f"server {server!r} is not an https URL")
@@ -109,6 +115,9 @@ def _check_unique(path: Path, key: str, names: list[str]) -> None:
 
 
 def _is_https(server: str) -> bool:
+    # Python drops some of these characters, and Go refuses them.
+    if any(character <= " " or character == "\x7f" for character in server):
+        return False
     try:
         address = urlsplit(server)
         # Both raise ValueError: for a number that is no port, and for a name that no host has.
@@ -228,8 +237,8 @@ class _Files:
         """
         entry = self.access.cluster if part == "cluster" else self.access.user
         data = text_of(entry, f"{key}-data")
-        if data:
-            return self.write(f"{part}-{key}", _decoded(data, f"{key}-data"))
+        if data:  # it was checked when the kubeconfig was read
+            return self.write(f"{part}-{key}", decode(data))
         name = text_of(entry, key)
         return self.access.folders[part] / name if name else None
 
@@ -256,13 +265,6 @@ def _trusted() -> Path:
     return Path(file)
 
 
-def _decoded(data: str, key: str) -> bytes:
-    try:
-        return base64.b64decode(data, validate=True)
-    except ValueError as error:
-        raise UnreadableInput("kubeconfig", f"{key} is not valid base64", hint=_HINT) from error
-
-
 def _entry(entries: Mapping[tuple[str, str], _Entry], key: str, name: str, file: Path) -> _Entry:
     if (key, name) not in entries:
         known = sorted(other for kind, other in entries if kind == key)
@@ -274,9 +276,13 @@ def _entry(entries: Mapping[tuple[str, str], _Entry], key: str, name: str, file:
 def _read(path: Path) -> Mapping[str, Any]:
     # Parsed with the same limits as manifests, because a kubeconfig may come from anywhere.
     manifests, findings = read_substituted(_text(path), str(path), "")
-    if findings or len(manifests) != 1:
+    if findings or len(manifests) > 1:
         raise _wrong(path, findings[0].message if findings else "the file is not a kubeconfig")
-    return manifests[0].document
+    # An empty file has no entries, as in client-go.
+    config = manifests[0].document if manifests else {}
+    if problem := explain_content(config):
+        raise _wrong(path, problem)
+    return config
 
 
 def _text(path: Path) -> str:

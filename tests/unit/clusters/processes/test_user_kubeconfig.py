@@ -19,6 +19,12 @@ from tests.verify.releases import crd
 AUTHORITY = trustme.CA()
 CLIENT = AUTHORITY.issue_cert("client")
 SERVER = "https://127.0.0.1:6443"
+_COMMAND = {
+    "apiVersion": "client.authentication.k8s.io/v1",
+    "command": "echo",
+    "interactiveMode": "Never",
+    "provideClusterInfo": True,
+}
 
 
 def encoded(data: bytes) -> str:
@@ -103,7 +109,7 @@ def test_a_client_certificate_takes_precedence_over_the_command(tmp_path: Path) 
     user = {
         "client-certificate-data": encoded(CLIENT.cert_chain_pems[0].bytes()),
         "client-key-data": encoded(CLIENT.private_key_pem.bytes()),
-        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/missing"},
+        "exec": _COMMAND | {"command": "/missing"},
     }
     with connect(read_access((write(tmp_path / "config", config(user=user)),))) as client:
         assert client.credentials.cert is not None
@@ -122,9 +128,6 @@ def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     access = read_access((write(tmp_path / "config", config(user=data)),))
     with pytest.raises(UnreadableInput, match="cannot be used"), connect(access):
         pass
-    access = read_access((write(tmp_path / "config", config({"certificate-authority-data": "?"})),))
-    with pytest.raises(UnreadableInput, match="not valid base64"), connect(access):
-        pass
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,6 @@ def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
         ({}, {"token": "\u20ac"}, "characters that no header can have"),
         ({}, {"tokenFile": "a\0b"}, "cannot be read"),
         ({}, {"client-certificate": "a\0", "client-key": "b\0"}, "cannot be used"),
-        ({"certificate-authority-data": "\u20ac"}, {}, "not valid base64"),
         ({"certificate-authority-data": "", "certificate-authority": "a\0"}, {}, "cannot be used"),
     ],
 )
@@ -150,14 +152,6 @@ def test_values_that_cannot_be_used_are_refused(
 def pipe(tmp_path: Path) -> Path:
     os.mkfifo(tmp_path / "pipe")
     return tmp_path / "pipe"
-
-
-_COMMAND = {
-    "apiVersion": "client.authentication.k8s.io/v1",
-    "command": "echo",
-    "interactiveMode": "Never",
-    "provideClusterInfo": True,
-}
 
 
 @pytest.mark.parametrize(
@@ -188,6 +182,7 @@ def test_a_pipe_is_no_kubeconfig(pipe: Path) -> None:
         ({}, {"auth-provider": {"name": "gcp"}}, "`auth-provider`"),
         ({}, {"username": "a", "password": "b"}, "`username`"),
         ({}, {"token": "a", "as": "b"}, "`as`"),
+        ({}, {"token": "a", "as-user-extra": {"a": ["b"]}}, "`as-user-extra`"),
         ({"insecure-skip-tls-verify": True}, {}, "`insecure-skip-tls-verify`"),
         ({"proxy-url": "http://proxy"}, {}, "`proxy-url`"),
         ({"server": "http://127.0.0.1"}, {}, "not an https URL"),
@@ -196,6 +191,8 @@ def test_a_pipe_is_no_kubeconfig(pipe: Path) -> None:
         ({"server": "https://127.0.0.1:99999"}, {}, "not an https URL"),
         ({"server": "https://127.0.0.1:port"}, {}, "not an https URL"),
         ({"server": "https://[::1"}, {}, "not an https URL"),
+        ({"server": " https://127.0.0.1"}, {}, "not an https URL"),
+        ({"server": "https://127.0.0.1\n"}, {}, "not an https URL"),
         ({"server": "https://one..example"}, {}, "not an https URL"),
         ({"server": f"https://{'a' * 300}.example"}, {}, "not an https URL"),
     ],
@@ -211,6 +208,59 @@ def test_missing_entries_are_named(tmp_path: Path) -> None:
     assert "unknown context 'two' Use one of: one." in refusal(path, "two")
     assert "no current context" in refusal(write(path, {**config(), "current-context": ""}))
     assert "unknown user 'one'" in refusal(write(path, {**config(), "users": []}))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "words"),
+    [
+        ({"certificate-authority-data": "?"}, {}, "certificate-authority-data is not valid base64"),
+        ({"certificate-authority-data": "\u20ac"}, {}, "not valid base64"),
+        ({"certificate-authority-data": "YQ==YQ=="}, {}, "not valid base64"),
+        ({"certificate-authority": "ca.crt"}, {}, "`certificate-authority-data` are both set"),
+        ({"insecure-skip-tls-verify": "false"}, {}, "is not true or false"),
+        ({}, {"token": 123456}, "users[0].user.token is not a string"),
+        ({}, {"client-key-data": ["a"]}, "client-key-data is not a string"),
+        ({}, {"client-certificate": "a.crt"}, "a client certificate without a key"),
+        ({}, {"client-key": "a", "client-key-data": "Yg=="}, "`client-key-data` are both set"),
+        ({}, {"exec": "aws"}, "users[0].user.exec is not a mapping"),
+        ({}, {"exec": _COMMAND | {"command": ""}}, "no command"),
+        ({}, {"exec": _COMMAND | {"args": "eks"}}, "exec.args is not a list"),
+        ({}, {"exec": _COMMAND | {"env": [{"name": "A", "value": 1}]}}, "env[0].value is not a"),
+        ({}, {"exec": _COMMAND | {"env": [{"value": "a"}]}}, "variable without a name"),
+        ({}, {"exec": _COMMAND | {"interactiveMode": "never"}}, "interactiveMode"),
+        ({}, {"exec": _COMMAND | {"interactiveMode": None}}, "interactiveMode"),
+    ],
+)
+def test_what_kubectl_refuses_is_refused(
+    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], words: str
+) -> None:
+    assert words in refusal(write(tmp_path / "config", config(cluster, user)))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kind": "Other"}, "kind is 'Other'"),
+        ({"apiVersion": "v2"}, "apiVersion is 'v2'"),
+        ({"apiVersion": 1}, "apiVersion is not a string"),
+        ({"contexts": {"name": "one"}}, "contexts is not a list"),
+        ({"users": [{"name": "other", "user": {"token": True}}]}, "user.token is not a string"),
+    ],
+)
+def test_files_that_kubectl_refuses_are_refused(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    assert words in refusal(write(tmp_path / "config", config() | change))
+
+
+def test_files_that_kubectl_reads_are_read(tmp_path: Path) -> None:
+    """One of several files may be empty, data may have line breaks, and a null is no value."""
+    (tmp_path / "empty").write_text("# nothing\n")
+    authority = base64.encodebytes(AUTHORITY.cert_pem.bytes()).decode()
+    content = config({"certificate-authority-data": authority}, {"token": "a", "exec": None})
+    files = tmp_path / "empty", write(tmp_path / "config", {**content, "kind": None})
+    with connect(read_access(files)) as client:
+        assert client.credentials.ca.read_bytes() == AUTHORITY.cert_pem.bytes()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "x" * 100, "\0"])
