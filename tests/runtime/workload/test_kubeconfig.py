@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 from typing import Any
 
 import pytest
@@ -68,6 +69,9 @@ def test_references_outside_the_cluster_entry_are_refused(name: str) -> None:
         ("client-key", "/etc/passwd"),
         ("tokenFile", "/var/run/secrets/kubernetes.io/serviceaccount/token"),
         ("as", "somebody"),
+        ("as-uid", "1"),
+        ("as-groups", ["system:masters"]),
+        ("as-user-extra", {"scopes": ["all"]}),
     ],
 )
 def test_references_outside_the_user_entry_are_refused(name: str, value: object) -> None:
@@ -145,3 +149,46 @@ def test_errors_do_not_show_the_content(content: bytes, message: str) -> None:
         parse(content)
 
     assert "secret" not in str(raised.value)
+
+
+def test_data_may_have_line_breaks() -> None:
+    broken = base64.encodebytes(b"authority" * 20).decode().replace("\n", "\r\n", 1)
+    assert parse(changed(cluster={"certificate-authority-data": broken})).authority == (
+        b"authority" * 20
+    )
+
+
+def test_data_after_padding_is_refused() -> None:
+    with pytest.raises(KubeconfigError, match="not base64"):
+        parse(changed(cluster={"certificate-authority-data": "YQ==YQ=="}))
+
+
+def test_no_credentials_are_sent_without_tls() -> None:
+    """As in client-go: everyone on the network could read them."""
+    content = changed(cluster={"server": "http://10.0.0.1"}, user={"token": "secret"})
+    assert parse(content) == Access(server="http://10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ({"client-key-data": ""}, "a client certificate without a key"),
+        ({"token": "t", "username": "u"}, "both a token and a username"),
+        ({"token": "t", "password": "p"}, "both a token and a username"),
+    ],
+)
+def test_credentials_that_client_go_refuses_are_refused(user: Any, message: str) -> None:
+    with pytest.raises(KubeconfigError, match=message):
+        parse(changed(user=user))
+
+
+@pytest.mark.parametrize("section", ["clusters", "contexts", "users"])
+def test_repeated_names_are_refused(section: str) -> None:
+    entries = yaml.safe_load(changed())[section]
+    with pytest.raises(KubeconfigError, match="more than one"):
+        parse(changed(**{section: [*entries, *copy.deepcopy(entries)]}))
+
+
+def test_entries_that_nothing_refers_to_may_be_empty() -> None:
+    entries = yaml.safe_load(changed())["users"]
+    assert parse(changed(users=[*entries, {"name": "other"}])) == ACCESS

@@ -22,6 +22,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_EVENTS: Final = 10_000
 """Number of YAML events in a kubeconfig; one cluster, user and context have fewer than 100."""
 _MAX_DEPTH: Final = 32
+_LINE_BREAKS: Final = dict.fromkeys(map(ord, "\r\n"))
 # OpenSSL reads thousands of certificates, and signs with RSA keys of any size, which takes hours.
 # The event loop waits meanwhile.
 _MAX_BYTES: Final = {
@@ -123,8 +124,12 @@ def parse(content: bytes) -> Access:
     cluster = _named(config.clusters, context.cluster, "cluster").cluster
     user = _named(config.users, context.user, "user").user if context.user else _User()
     _check_self_contained(cluster, user)
+    _check_credentials(user)
     if not cluster.server.startswith(("https://", "http://")):
         raise KubeconfigError("the server is not a URL")
+    if cluster.server.startswith("http://"):
+        # Like client-go: without TLS, anyone on the network could read the credentials.
+        return Access(server=cluster.server)
     return Access(
         server=cluster.server,
         authority=_bytes(cluster.authority, "certificate-authority-data"),
@@ -175,6 +180,9 @@ class _User(msgspec.Struct):
     exec: Any = None
     provider: Any = msgspec.field(name="auth-provider", default=None)
     impersonated: Any = msgspec.field(name="as", default=None)
+    impersonated_uid: Any = msgspec.field(name="as-uid", default=None)
+    impersonated_groups: Any = msgspec.field(name="as-groups", default=None)
+    impersonated_extra: Any = msgspec.field(name="as-user-extra", default=None)
 
 
 class _Context(msgspec.Struct):
@@ -184,17 +192,17 @@ class _Context(msgspec.Struct):
 
 class _NamedCluster(msgspec.Struct):
     name: str
-    cluster: _Cluster
+    cluster: _Cluster = msgspec.field(default_factory=_Cluster)
 
 
 class _NamedUser(msgspec.Struct):
     name: str
-    user: _User
+    user: _User = msgspec.field(default_factory=_User)
 
 
 class _NamedContext(msgspec.Struct):
     name: str
-    context: _Context
+    context: _Context = msgspec.field(default_factory=_Context)
 
 
 class _Config(msgspec.Struct):
@@ -208,6 +216,9 @@ _Entry = TypeVar("_Entry", _NamedCluster, _NamedUser, _NamedContext)
 
 
 def _named(entries: Sequence[_Entry], name: str, what: str) -> _Entry:
+    # client-go refuses a kubeconfig if any name is repeated, even if nothing refers to it.
+    if len({entry.name for entry in entries}) < len(entries):
+        raise KubeconfigError(f"it has more than one {what} of the same name")
     for entry in entries:
         if name and entry.name == name:
             return entry
@@ -225,10 +236,21 @@ def _check_self_contained(cluster: _Cluster, user: _User) -> None:
         "exec": user.exec,
         "auth-provider": user.provider,
         "as": user.impersonated,
+        "as-uid": user.impersonated_uid,
+        "as-groups": user.impersonated_groups,
+        "as-user-extra": user.impersonated_extra,
     }
     used = [name for name, value in refused.items() if value]
     if used:
         raise KubeconfigError(f"it uses unsupported settings: {', '.join(used)}")
+
+
+def _check_credentials(user: _User) -> None:
+    """Raise KubeconfigError for credentials that client-go refuses."""
+    if user.certificate and not user.key:
+        raise KubeconfigError("it has a client certificate without a key")
+    if user.token and (user.username or user.password):
+        raise KubeconfigError("it has both a token and a username or password")
 
 
 def _text(content: bytes) -> str:
@@ -237,7 +259,8 @@ def _text(content: bytes) -> str:
 
 def _bytes(text: str, what: str) -> bytes:
     try:
-        content = base64.b64decode(text, validate=True)
+        # Line breaks are allowed, as in Go.
+        content = binascii.a2b_base64(text.translate(_LINE_BREAKS), strict_mode=True)
     except (binascii.Error, ValueError):
         raise KubeconfigError(f"its {what} is not base64") from None
     if len(content) > _MAX_BYTES[what]:
