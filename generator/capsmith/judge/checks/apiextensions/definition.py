@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from capsmith.judge.checks.apiextensions.model import (
     Fault,
@@ -20,6 +19,7 @@ from capsmith.judge.checks.apiextensions.model import (
     is_subdomain,
 )
 from capsmith.judge.checks.apiextensions.selectable import find_selectable_faults
+from capsmith.manifests.go_url import parse_url
 from capsmith.manifests.parse import list_of, mapping_of, text_of
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote
@@ -94,7 +94,9 @@ def _group(crd: Document) -> Iterator[Fault]:
         yield Fault(path, f"group {quote(group)} is not a DNS subdomain with a dot")
     if any(group == each or group.endswith(f".{each}") for each in _PROTECTED):
         approval = text_of(crd, "metadata", "annotations", _APPROVAL)
-        if not approval.startswith("unapproved") and not urlsplit(approval).netloc:
+        link = parse_url(approval)
+        is_link = link is not None and link.scheme and link.host
+        if not approval.startswith("unapproved") and not is_link:
             yield Fault(path, f"group {quote(group)} requires the annotation {_APPROVAL}")
 
 
@@ -236,10 +238,9 @@ def find_client_faults(client: Document) -> Iterator[Fault]:
         yield Fault((), "clientConfig must have either a url or a service")
         return
     if url is not None:
-        parts = urlsplit(url)
-        is_plain = not (parts.username or parts.fragment or parts.query)
-        if parts.scheme != "https" or not parts.netloc or not is_plain:
-            yield Fault(("url",), f"{quote(url)} is not of the form https://host[/path]")
+        parts = parse_url(url) if isinstance(url, str) else None
+        if parts is None or parts.scheme != "https" or not parts.host or any(parts[2:]):
+            yield Fault(("url",), f"{quote(str(url))} is not of the form https://host[/path]")
         return
     for key in ("namespace", "name"):
         if not text_of(service, key):
