@@ -141,6 +141,11 @@ def _span(text: str, field: str) -> Span:
             raise InvalidRangesError(f"spec.{field}: {text!r} is not in ascending order")
         return span
     if "/" in first:
+        address, _, length = first.partition("/")
+        _address(address, field)
+        # Python would take a mask for a length: 0.0.0.255 means /24, and 255.0.0.0 means /8.
+        if not (length.isascii() and length.isdecimal()):
+            raise InvalidRangesError(f"spec.{field}: {text!r} has no prefix length")
         try:
             network = ip_network(first)
         except ValueError as error:
