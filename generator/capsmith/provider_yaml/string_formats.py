@@ -17,7 +17,7 @@ from capsmith.provider_yaml.patterns import has_match
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 _GO_TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)T([01]?\d|2[0-3]):[0-5]\d:[0-5]\d([.,]\d+)?"
-    r"(Z|[+-](?:[01]\d|2[0-4]):[0-5]\d)",
+    r"(Z|[+-](?:[01]\d|2[0-4]):(?:[0-5]\d|60))",
     re.ASCII,
 )
 

@@ -17,6 +17,7 @@ from typing import Any
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.process import run_limited
 from capsmith.manifests.parse import list_of, mapping_of, text_of
+from capsmith.provider_yaml.string_formats import is_timestamp
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MARGIN = timedelta(seconds=30)
@@ -156,7 +157,9 @@ def is_token(text: str) -> bool:
 def _expiry(status: Mapping[str, Any]) -> datetime:
     text = text_of(status, "expirationTimestamp")
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else _NEVER
+        # Python also reads other formats than RFC 3339, which kubectl refuses.
+        if text and not is_timestamp(text):
+            raise ValueError(text)
+        return datetime.fromisoformat(text) if text else _NEVER
     except ValueError as error:
         raise PluginError(f"expirationTimestamp {text!r} is not a time") from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

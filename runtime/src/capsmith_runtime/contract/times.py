@@ -6,20 +6,37 @@ Contract v1beta1 and core v1beta1 write durations as strings: ``1h30m``, ``300s`
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
+
+# Hours may have one digit, and offsets a day and an hour, as in Go's time.Parse.
+_TIME: Final = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]++))?"
+    r"(?:Z|([+-])([01][0-9]|2[0-4]):([0-5][0-9]|60))"
+)
+_DAY: Final = timedelta(days=1)
 
 
 def parse_time(text: object) -> datetime | None:
-    """Return the time that an RFC 3339 timestamp denotes, or None if the timestamp is invalid."""
-    if not isinstance(text, str):
+    """Return the time that an RFC 3339 timestamp denotes, or None if the timestamp is invalid.
+
+    Texts that Go refuses are invalid, because core refuses them in annotations. So are times in the
+    year 0, which Python does not have.
+    """
+    match = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         return None
+    fraction, sign, hours, minutes = match.groups()[6:]
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    year, month, day, hour, minute, second = map(int, match.groups()[:6])
+    microsecond = int((fraction or "0")[:6].ljust(6, "0"))
     try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
+        local = datetime(year, month, day, hour, minute, second, microsecond, UTC)
+        if offset < _DAY:  # kept, because the time in UTC may be one that Python does not have
+            return local.replace(tzinfo=timezone(-offset if sign == "-" else offset))
+        return local + offset if sign == "-" else local - offset
+    except (ValueError, OverflowError):
         return None
-    # Naive and aware times cannot be compared.
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def format_time(time: datetime) -> str:
