@@ -42,10 +42,46 @@ def findings(rule: str, **schema: object) -> tuple[Finding, ...]:
         "self.matches(r'^\\d+$')",
         "self == oldSelf || oldSelf == ''",
         "ip(self).family() == 4 || isCIDR(self)",
+        "[self, 'a'] == [oldSelf, '']",
+        "{'a': [1], 'b': [], self: [2]} != {}",
+        "'%s %d'.format([self, 1]) != ''",
+        "[self, dyn(1)] != []",
+        "['a', 'b'].exists_one(i, v, i > 0 && v == self)",
+        "duration(self) > duration('1h')",
     ],
 )
 def test_legal_rules_are_accepted(rule: str) -> None:
     assert findings(rule) == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("self in ['a', 1]", "the literal has values of different types, `string` and `int`"),
+        ("[1, 2.0] != []", "the literal has values of different types, `int` and `double`"),
+        ("[self, null] != []", "the literal has values of different types, `string` and `null`"),
+        ("{'a': 1, 'b': 'c'} != {}", "different types, `int` and `string`"),
+        ("{'a': 1, 1: 2} != {}", "different types, `string` and `int`"),
+        ("[[self], [1]] != []", "different types, `list` and `list`"),
+        ("[1, 2].all(e, e in [1, self])", "different types, `int` and `string`"),
+        ("duration(1) == duration('1s')", "`duration` cannot be used with (int)"),
+    ],
+)
+def test_what_only_cel_go_refuses_is_refused(rule: str, message: str) -> None:
+    (finding,) = findings(rule)
+    assert finding.severity == "error"
+    assert message in finding.message
+
+
+def test_the_place_of_a_value_of_another_type_is_named() -> None:
+    text = BASE.replace("FIELD", json.dumps({"type": "string", **_mixed()}))
+    (finding,) = judge(text)
+    line = text.splitlines()[finding.location.line - 1]
+    assert line[finding.location.column - 1 :].startswith("1.5")
+
+
+def _mixed() -> dict[str, object]:
+    return {"x-kubernetes-validations": [{"rule": "size([1, 1.5]) > size(self)"}]}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from cel_expr_python import cel
 
 from capsmith.cel_text import LITERAL, strip_literals
 from capsmith.provider_yaml.cel.environment import RELEASE, CelType, Declarations, build_environment
+from capsmith.provider_yaml.cel.literals import find_mixed_literals
 from capsmith.provider_yaml.patterns import explain_refusal
 from capsmith.provider_yaml.string_formats import is_duration, is_timestamp
 from capsmith.yamldoc.quote import clip, quote, suggest
@@ -77,6 +78,24 @@ def _check(expression: str) -> Iterator[RuleProblem]:
         if call[2] == "timestamp" and not is_timestamp(text):
             hint = "Write it like '2030-01-01T00:00:00Z'."
             yield RuleProblem(f"{quote(text)} is not a timestamp", hint, *place)
+
+
+_TWO_VARIABLES = re.compile(r"\.exists_one(\s*\(\s*\w+\s*,\s*\w+\s*,)")
+
+
+def _rename_macros(expression: str) -> str:
+    """Return an expression with the library's name of a macro that cel-go also calls exists_one.
+
+    All positions stay the same.
+    """
+    return _TWO_VARIABLES.sub(r".existsOne \1", expression)
+
+
+def _find_mixed(compiled: cel.Expression, expression: str) -> Iterator[RuleProblem]:
+    for offset, expected, found in find_mixed_literals(compiled.serialize()):
+        place = expression.count("\n", 0, offset) + 1, offset - expression.rfind("\n", 0, offset)
+        message = f"the literal has values of different types, {quote(expected)} and {quote(found)}"
+        yield RuleProblem(message, "Use values of one type, or write all as `dyn(value)`.", *place)
 
 
 def _text(literal: re.Match[str]) -> str | None:
@@ -165,11 +184,12 @@ class Compiler:
             hint = f"Split it into rules of up to {_LONGEST:,} characters."
             return [RuleProblem(message, hint)], ""
         try:
-            compiled = self._environment(optional_old_self).compile(expression)
+            compiled = self._environment(optional_old_self).compile(_rename_macros(expression))
         except RuntimeError as error:
             issues = self._issues(str(error), expression)
             return list(islice(issues, _MOST_PROBLEMS)), ""
-        return check_literals(expression), str(compiled.return_type().name().lower())
+        problems = [*check_literals(expression), *_find_mixed(compiled, expression)]
+        return problems, str(compiled.return_type().name().lower())
 
     def is_broken_by(self, expression: str, value: Any, optional_old_self: bool = False) -> bool:
         """Return whether a default ``value`` is certain to violate a rule that compiles.
@@ -282,7 +302,8 @@ def _compile(expression: str) -> cel.Expression:
 @cache
 def _untyped() -> cel.Env:
     variables = dict.fromkeys(("self", "oldSelf"), cel.Type.DYN)
-    return cel.NewEnv(config=_functions(), variables=variables)
+    config = json.dumps(build_environment(is_evaluated=True))
+    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(config), variables=variables)
 
 
 def _syntax(why: str) -> str:

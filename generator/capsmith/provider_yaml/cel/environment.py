@@ -128,10 +128,16 @@ _OPAQUE = {
 }
 
 
-def build_environment() -> dict[str, Any]:
-    """Return an environment configuration that declares Kubernetes' functions but no variables."""
+def build_environment(*, is_evaluated: bool = False) -> dict[str, Any]:
+    """Return an environment configuration that declares Kubernetes' functions but no variables.
+
+    ``is_evaluated`` keeps a function that the library could not evaluate otherwise.
+    """
+    replaced = (*_COMPARISONS, "string", *(() if is_evaluated else ("duration",)))
     overloads: dict[str, list[dict[str, Any]]] = {}
     for number, (target, name, arguments, result) in enumerate(_declarations()):
+        if name == "duration" and is_evaluated:
+            continue
         overload: dict[str, Any] = {
             "id": f"capsmith_{number}",
             "args": [parse_type(argument) for argument in arguments],
@@ -144,7 +150,7 @@ def build_environment() -> dict[str, Any]:
         "name": "kubernetes",
         # A function has only one declaration, so CEL's own functions cannot be extended, only
         # replaced.
-        "stdlib": {"exclude_functions": [{"name": name} for name in (*_COMPARISONS, "string")]},
+        "stdlib": {"exclude_functions": [{"name": name} for name in replaced]},
         "extensions": _EXTENSIONS,
         "functions": [{"name": name, "overloads": found} for name, found in overloads.items()],
     }
@@ -179,6 +185,8 @@ def _declarations() -> Iterator[tuple[str, str, list[str], str]]:
         yield f"list<{item}>", "max", [], item
         yield from (("", name, [item, item], "bool") for name in _COMPARISONS)
     yield from (("", "string", [item], "string") for item in _TEXTUAL)
+    # The library also converts integers, which cel-go does not.
+    yield from (("", "duration", [item], "duration") for item in ("string", "duration"))
     for item in _SUMMABLE:
         yield f"list<{item}>", "sum", [], item
     for one in _NUMBERS:
