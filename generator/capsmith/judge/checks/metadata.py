@@ -15,6 +15,10 @@ from capsmith.manifests.series import list_entries, list_metadata
 _RELEASE = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+].*)?")
 
 
+_INTEGERS = range(-(2**31), 2**31)
+"""The numbers that clusterctl can read."""
+
+
 @check("metadata-there")
 def check_metadata_there(context: Context) -> Iterator[Violation]:
     """CC-01: A release has a metadata.yaml."""
@@ -89,11 +93,13 @@ def check_metadata_series_types(context: Context) -> Iterator[Violation]:
         for number, entry in enumerate(list_of(metadata.document, "releaseSeries"), start=1):
             for key, kind in (("major", int), ("minor", int), ("contract", str)):
                 value = mapping_of(entry).get(key)
-                if not isinstance(value, kind) or isinstance(value, bool):
+                is_large = isinstance(value, int) and value not in _INTEGERS
+                if not isinstance(value, kind) or isinstance(value, bool) or is_large:
+                    bits = " of 32 bits" if is_large else ""
                     yield Violation(
                         metadata,
                         f"releaseSeries entry {number}: {key} is {value!r}; "
-                        f"expected {'an integer' if kind is int else 'a string'}",
+                        f"expected {f'an integer{bits}' if kind is int else 'a string'}",
                         path=("releaseSeries", number - 1, key),
                     )
 
