@@ -18,7 +18,7 @@ from cel_expr_python import cel
 
 from capsmith.cel_text import LITERAL, strip_literals
 from capsmith.provider_yaml.cel.environment import RELEASE, CelType, Declarations, build_environment
-from capsmith.provider_yaml.cel.literals import find_mixed_literals
+from capsmith.provider_yaml.cel.literals import find_literal_faults
 from capsmith.provider_yaml.patterns import explain_refusal
 from capsmith.provider_yaml.string_formats import is_duration, is_timestamp
 from capsmith.yamldoc.quote import clip, quote, suggest
@@ -91,11 +91,10 @@ def _rename_macros(expression: str) -> str:
     return _TWO_VARIABLES.sub(r".existsOne \1", expression)
 
 
-def _find_mixed(compiled: cel.Expression, expression: str) -> Iterator[RuleProblem]:
-    for offset, expected, found in find_mixed_literals(compiled.serialize()):
-        place = expression.count("\n", 0, offset) + 1, offset - expression.rfind("\n", 0, offset)
-        message = f"the literal has values of different types, {quote(expected)} and {quote(found)}"
-        yield RuleProblem(message, "Use values of one type, or write all as `dyn(value)`.", *place)
+def _check_compiled(compiled: cel.Expression, expression: str) -> Iterator[RuleProblem]:
+    for offset, message, hint in find_literal_faults(compiled.serialize()):
+        line = expression.count("\n", 0, offset) + 1
+        yield RuleProblem(message, hint, line, offset - expression.rfind("\n", 0, offset))
 
 
 def _text(literal: re.Match[str]) -> str | None:
@@ -188,7 +187,7 @@ class Compiler:
         except RuntimeError as error:
             issues = self._issues(str(error), expression)
             return list(islice(issues, _MOST_PROBLEMS)), ""
-        problems = [*check_literals(expression), *_find_mixed(compiled, expression)]
+        problems = [*check_literals(expression), *_check_compiled(compiled, expression)]
         return problems, str(compiled.return_type().name().lower())
 
     def is_broken_by(self, expression: str, value: Any, optional_old_self: bool = False) -> bool:

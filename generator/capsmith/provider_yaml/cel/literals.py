@@ -1,7 +1,8 @@
-"""Find lists and maps in CEL expressions whose values have different types.
+"""Find literals in CEL expressions that API servers have refused since Kubernetes v1.29.
 
-The library accepts them, and API servers have refused them since Kubernetes v1.29. Source:
-github.com/google/cel-go, cel/validator.go, and the messages of cel.expr.CheckedExpr.
+These are lists and maps whose values have different types, and texts that cannot be formatted with
+their values.  The library accepts them. Source: github.com/google/cel-go, cel/validator.go, and the
+messages of cel.expr.CheckedExpr.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any, NamedTuple
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
+from capsmith.provider_yaml.cel.format_calls import find_format_faults
+from capsmith.yamldoc.quote import quote
+
 # Only what is read here. Types are kept as bytes, because they are only compared.
 _MESSAGES = """
     Any value:2:bytes
@@ -20,7 +24,8 @@ _MESSAGES = """
     Type key:1:int64 value:2:bytes
     Source positions:4:*Position
     Position key:1:int64 value:2:int32
-    Expr id:2:int64 select:5:Select call:6:Call list:7:List struct:8:Struct loop:9:Loop
+    Expr id:2:int64 const:3:Const select:5:Select call:6:Call list:7:List struct:8:Struct loop:9:Loop
+    Const text:6:string
     Select operand:1:Expr
     Call target:1:Expr function:2:string args:3:*Expr
     List elements:1:*Expr optional:2:*int32
@@ -39,23 +44,23 @@ _SCALARS = {
 _DYN = b"\n\x00"
 """The type `dyn`, for which the library writes no entry."""
 _PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")
-_OTHERS = {2: "null", 6: "list", 7: "map", 9: "object"}
+_OTHERS = {1: "dyn", 2: "null", 6: "list", 7: "map", 9: "object", 11: "type"}
 _WELL_KNOWN = ("", "any", "timestamp", "duration")
 _EXEMPT = "format"
 """Method of strings whose argument may have values of any types."""
 
 
-class MixedLiteral(NamedTuple):
-    """A value in a list or map that has another type than the first value."""
+class LiteralFault(NamedTuple):
+    """A literal that API servers refuse."""
 
     offset: int
-    """Position of the value in the expression, in code points."""
-    expected: str
-    found: str
+    """Position in the expression, in code points."""
+    message: str
+    hint: str
 
 
-def find_mixed_literals(serialized: bytes) -> list[MixedLiteral]:
-    """Return the values of other types than the first in their list or map.
+def find_literal_faults(serialized: bytes) -> Iterator[LiteralFault]:
+    """Yield the literals that API servers refuse.
 
     ``serialized`` is a compiled expression as the library writes it. Expressions that are nested
     too deeply for the parser have none.
@@ -63,13 +68,33 @@ def find_mixed_literals(serialized: bytes) -> list[MixedLiteral]:
     try:
         checked = _parse("Checked", _parse("Any", serialized).value)
     except DecodeError:
-        return []
+        return
     types = {entry.key: entry.value for entry in checked.types}
     positions = {entry.key: entry.value for entry in checked.source.positions}
-    return [
-        MixedLiteral(positions.get(id, 0), _name(expected), _name(found))
-        for id, expected, found in _find_mixed(checked.expr, types)
-    ]
+    for id, expected, found in _find_mixed(checked.expr, types):
+        kinds = f"{quote(_name(expected))} and {quote(_name(found))}"
+        message = f"the literal has values of different types, {kinds}"
+        hint = "Use values of one type, or write all as `dyn(value)`."
+        yield LiteralFault(positions.get(id, 0), message, hint)
+    for id, message in _find_format_faults(checked.expr, types):
+        hint = "Write a clause for each value: %s for all types, %d for integers, %f for doubles."
+        yield LiteralFault(positions.get(id, 0), message, hint)
+
+
+def _find_format_faults(expr: Any, types: dict[int, bytes]) -> Iterator[tuple[int, str]]:
+    stack = [expr]
+    while stack:
+        current = stack.pop()
+        call = current.call
+        stack += _children(current)
+        if call.function != _EXEMPT or not call.target.HasField("const"):
+            continue
+        stack += call.args
+        if len(call.args) == 1 and call.args[0].HasField("list"):
+            values = call.args[0].list.elements
+            names = [_name(types.get(value.id, _DYN)) for value in values]
+            for number, message in find_format_faults(call.target.const.text, names):
+                yield (call.args[0] if number is None else values[number]).id, message
 
 
 def _find_mixed(expr: Any, types: dict[int, bytes]) -> Iterator[tuple[int, bytes, bytes]]:
