@@ -148,5 +148,5 @@ def _explain_exec(config: Mapping[str, Any]) -> str:
     mode = text_of(config, "interactiveMode")
     # The older version has a default, IfAvailable.
     if mode not in _MODES and (mode or text_of(config, "apiVersion").endswith("/v1")):
-        return f"interactiveMode of the user's exec is {mode!r}, not one of {', '.join(_MODES)}"
+        return f"interactiveMode of `exec` is {mode!r}, not one of {', '.join(_MODES)}"
     return ""

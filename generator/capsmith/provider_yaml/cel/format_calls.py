@@ -20,8 +20,10 @@ _TYPES: Mapping[str, Sequence[str]] = {
     # The strings are "NaN", "Infinity" and "-Infinity".
     "f": ("double", "string"),
     "e": ("double", "string"),
-    "s": (*_INTEGERS, "double", "bool", "string", "bytes", "timestamp", "duration", "null")
-    + ("list", "map", "type"),
+    "s": (
+        *(*_INTEGERS, "double", "bool", "string", "bytes", "timestamp", "duration", "null"),
+        *("list", "map", "type"),
+    ),
 }
 """Types of values that each clause can format."""
 

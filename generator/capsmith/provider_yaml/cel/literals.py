@@ -24,8 +24,8 @@ _MESSAGES = """
     Type key:1:int64 value:2:bytes
     Source positions:4:*Position
     Position key:1:int64 value:2:int32
-    Expr id:2:int64 const:3:Const select:5:Select call:6:Call list:7:List struct:8:Struct loop:9:Loop
-    Const text:6:string
+    Expr id:2:int64 const:3:Text select:5:Select call:6:Call list:7:List struct:8:Struct loop:9:Loop
+    Text text:6:string
     Select operand:1:Expr
     Call target:1:Expr function:2:string args:3:*Expr
     List elements:1:*Expr optional:2:*int32
