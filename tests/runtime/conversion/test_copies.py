@@ -72,6 +72,11 @@ def test_optional_fields_of_another_type_are_left_out() -> None:
     assert copied.devices == (NewDevice(name="eth0"),)
 
 
+def test_an_optional_object_keeps_the_fields_that_the_target_has() -> None:
+    old = OldNetwork(devices=(), primary=OldDevice(name="eth0", mtu="1500", network_name="lan"))
+    assert copy_fields(old, NewNetwork).primary == NewDevice(name="eth0", net="lan")
+
+
 def test_what_only_the_target_requires_is_empty() -> None:
     assert copy_fields(None, NewNetwork) == NewNetwork(devices=(), routes=_EMPTY)
 

@@ -40,6 +40,22 @@ def test_an_instance_fits_into_the_schema(wrong: dict[str, Any], message: str) -
 
 
 @pytest.mark.parametrize(
+    "largest",
+    [
+        {"provider_id": "x" * 512},
+        {"provider_id": "p", "name": "x" * 256, "version": "x" * 256},
+        {"provider_id": "p", "addresses": [Address("Hostname", "h")] * 256},
+        {"provider_id": "p", "conditions": MANY[:30]},
+    ],
+)
+def test_an_instance_may_be_as_large_as_the_schema_allows(largest: dict[str, Any]) -> None:
+    """Proves: MP-06."""
+    instance = Instance(**largest)
+
+    assert {name: getattr(instance, name) for name in largest} == largest
+
+
+@pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"instances": [ONE, Instance(provider_id="p://1")]}, "each provider_id once"),

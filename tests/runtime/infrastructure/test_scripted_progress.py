@@ -281,3 +281,18 @@ def test_partial_results_fit_into_the_schema(wrong: dict[str, Any], message: str
     """Proves: IM-01, IM-08."""
     with pytest.raises(ValueError, match=message):
         Waiting("Creating", **wrong)
+
+
+@pytest.mark.parametrize(
+    "largest",
+    [
+        {"provider_id": "x" * 512},
+        {"addresses": [Address("Hostname", "h")] * 256},
+        {"failure_domains": [FailureDomain(f"zone-{number}") for number in range(100)]},
+    ],
+)
+def test_partial_results_may_be_as_large_as_the_schema_allows(largest: dict[str, Any]) -> None:
+    """Proves: IM-01, IM-08."""
+    waiting = Waiting("Creating", **largest)
+
+    assert {name: getattr(waiting, name) for name in largest} == largest

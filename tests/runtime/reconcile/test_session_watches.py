@@ -237,6 +237,28 @@ def test_a_session_that_cannot_be_opened_again_is_given_up(
     _run(test)
 
 
+def test_an_expired_session_is_not_opened_again_after_the_manager_has_stopped() -> None:
+    """No code would close it, and no object needs its changes."""
+
+    async def test(pool: SessionPool, factory: Watching, reported: list[ReportedChange]) -> None:
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(SHORT_LIFE_SECONDS)
+        first = pool._sessions["acme"]
+        assert first.watch is not None
+        await first.watch.stop()
+        factory.refusals = 1
+        factory.errors = [SessionExpiredError("logged out")]
+        first.watch.start("old")
+        await asyncio.sleep(0.1)
+        assert factory.refusals == 0
+        began = len(factory.began)
+        await pool.close()
+        await asyncio.sleep(60)
+        assert len(factory.began) == began
+
+    _run(test)
+
+
 def test_a_function_has_a_thread_that_ends_with_the_session() -> None:
     threads: list[threading.Thread] = []
 

@@ -230,6 +230,17 @@ class TestSecurityGroups(SecurityGroupConformance):
         await env.eventually("it is gone", lambda: env.api.find(IDENTITY, key) is None)
 
     @scenario
+    async def test_it_records_the_identity_of_its_cluster(self, env: ResourceEnvironment) -> None:
+        """The infrastructure cluster may be gone when the resource is deleted."""
+        cluster = await env.running_cluster()
+        env.add(cluster=cluster.name)
+        env.change({"spec": {"identityRef": None}})
+        await env.is_ready()
+        await env.quiet()
+        expected = env.core.infra_cluster(cluster)["spec"]["identityRef"]
+        assert env.resource()["spec"]["identityRef"] == expected
+
+    @scenario
     async def test_a_spec_that_cannot_be_read_is_reported_and_deleted(
         self, env: ResourceEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:
