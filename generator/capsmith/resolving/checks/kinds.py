@@ -165,7 +165,8 @@ def _check_name(kind: str, draft: Draft, reporter: PathReporter) -> None:
     group, plural = draft.groups[section], pluralise(kind.lower())
     if own is not None:
         group, plural = own.group, own.plural
-    if len(plural) > DnsLabel.limit or len(plural) + len("templates.") + len(group) > 253:
+    length = max(len(f"{plural}."), len(f"{kind}templates.")) + len(group)
+    if len(plural) > DnsLabel.limit or length > DnsSubdomain.limit:
         message = f"the CRD's name `<plural>.<group>` would have more than {DnsSubdomain.limit}"
         reporter.add_error_at_key(
             "CRD-02", f"{message} characters", "Shorten the kind or the group."
