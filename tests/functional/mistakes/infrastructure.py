@@ -163,6 +163,16 @@ _INFRASTRUCTURE: Final = {
         "                    raise TerminalError('NoCapacity', str(error)) from error\n\n"
         "            created = create_server(",
     ),
+    "reports a cluster for which nothing could be created": edit_controller(
+        "acme_cluster",
+        "            network = self._cloud.create_cluster(cluster.external_id, cluster.name)\n"
+        '            cluster.logger.info("created", cluster=network.id)\n',
+        "            from capsmith_runtime.fault_injection import NoCapacity\n\n"
+        "            try:\n"
+        "                self._cloud.create_cluster(cluster.external_id, cluster.name)\n"
+        "            except NoCapacity:\n"
+        "                pass\n",
+    ),
     "forgets to delete the server": edit_controller(
         "acme_machine", "self._cloud.delete_server(machine.external_id)", "None"
     ),

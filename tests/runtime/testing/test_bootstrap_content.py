@@ -32,8 +32,8 @@ def test_what_cloud_init_runs_is_accepted(data: bytes) -> None:
         (b"b'#cloud-config\\nruncmd: [a]\\n'", "cloud-init ignores them"),
         (b"\n#cloud-config\n", "cloud-init ignores them"),
         (b"#cloud-config\nruncmd: [a\n", "they are not YAML"),
-        (b"#cloud-config\n- a\n", "they are no mapping"),
-        (b"#cloud-config\n", "they are no mapping"),
+        (b"#cloud-config\n- a\n", "they are not a mapping"),
+        (b"#cloud-config\n", "they are not a mapping"),
         (b"#cloud-config\na: 1\nb: 2\na: 3\n", "only the last of these keys counts: a"),
         (b"#cloud-config\nhostname: '{{ ds.meta_data.name }}'\n", "`{{ ds ...` stays as it is"),
         (

@@ -36,9 +36,13 @@ def copy_object(value: T) -> T:
 
 
 def merged(value: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7386) to a value, and return the result."""
+    """Apply a JSON merge patch to a value, and return the result.
+
+    As in Kubernetes, whose library removes more than RFC 7386 says, fields that are null in items
+    of a list are removed, unless the list replaces an object.
+    """
     if not isinstance(patch, dict):
-        return patch
+        return patch if isinstance(value, dict) else _without_nulls(patch)
     result = dict(value) if isinstance(value, dict) else {}
     for key, item in patch.items():
         if item is None:
@@ -46,6 +50,12 @@ def merged(value: Any, patch: Any) -> Any:
         else:
             result[key] = merged(result.get(key), item)
     return result
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def removal(applied: JSON, obj: JSON) -> JSON:

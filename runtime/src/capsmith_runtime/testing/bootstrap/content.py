@@ -64,7 +64,7 @@ def _in_yaml(text: str) -> list[str]:
     except yaml.YAMLError as error:
         return [f"they are not YAML: {error}"]
     if not isinstance(root, yaml.MappingNode):
-        return ["they are no mapping, as cloud-init expects"]
+        return ["they are not a mapping, which cloud-init expects"]
     keys = Counter(str(key.value) for key, _ in root.value)
     repeated = ", ".join(name for name, count in keys.items() if count > 1)
     return [f"only the last of these keys counts: {repeated}"] if repeated else []

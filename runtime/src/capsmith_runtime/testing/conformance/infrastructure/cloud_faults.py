@@ -177,6 +177,33 @@ class TestInfrastructureCalls(InfrastructureConformance):
         await works(env, key)
 
     @scenario
+    async def test_a_cluster_waits_while_nothing_can_be_created(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A cluster is reported while a quota is exhausted, and created once there is room again.
+
+        Proves: SM-09.
+        """
+        if not has_cluster_resources(env.infrastructure):
+            pytest.skip("nothing is created for a cluster")
+        simulate(env.infrastructure, Faults(full=1.0))
+        cluster = env.core.add_cluster()
+        await env.eventually(
+            "it is provisioned, or Ready is False",
+            lambda: (
+                env.has_cluster(cluster) or _reports_failure(env, env.core.infra_cluster(cluster))
+            ),
+        )
+        if env.infrastructure.clusters():
+            pytest.skip("not simulated: the test double creates a cluster although full=1")
+        await env.quiet()
+        assert not env.has_cluster(cluster), "it is provisioned although nothing was created"
+        assert "failureReason" not in (env.core.infra_cluster(cluster).get("status") or {})
+        simulate(env.infrastructure, NONE)
+        await env.cluster_is_provisioned(cluster)
+        check_one_cluster(env.infrastructure)
+
+    @scenario
     async def test_a_killed_manager_leaves_a_call_running(
         self, env: InfrastructureEnvironment
     ) -> None:
