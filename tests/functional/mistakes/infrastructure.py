@@ -173,6 +173,25 @@ _INFRASTRUCTURE: Final = {
         "            except NoCapacity:\n"
         "                pass\n",
     ),
+    "takes refused credentials for a server that is gone": edit_controller(
+        "acme_machine",
+        "        if self._cloud.delete_server(machine.external_id):\n"
+        '            machine.logger.info("deleted")\n',
+        "        from capsmith_runtime.fault_injection import LoginRefused\n\n"
+        "        try:\n"
+        "            self._cloud.delete_server(machine.external_id)\n"
+        "        except LoginRefused:\n"
+        "            pass\n",
+    ),
+    "hides the failures of deletions of clusters": edit_controller(
+        "acme_cluster",
+        "        if self._cloud.delete_cluster(cluster.external_id):\n"
+        '            cluster.logger.info("deleted")\n',
+        "        try:\n"
+        "            self._cloud.delete_cluster(cluster.external_id)\n"
+        "        except Exception:\n"
+        "            pass\n",
+    ),
     "forgets to delete the server": edit_controller(
         "acme_machine", "self._cloud.delete_server(machine.external_id)", "None"
     ),

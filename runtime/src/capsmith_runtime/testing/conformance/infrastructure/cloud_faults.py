@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.blocking_calls import find_long_sleeps
 from capsmith_runtime.testing.conformance.base import scenario
@@ -107,6 +108,41 @@ class TestInfrastructureCalls(InfrastructureConformance):
         assert env.core.infra_machine(key)["metadata"]["finalizers"]
         simulate(env.infrastructure, NONE)
         await removed(env, key)
+
+    @scenario
+    async def test_a_deletion_with_refused_credentials_is_repeated(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A server stays known while the credentials are refused: 401 and 403 do not mean 404.
+
+        Proves: IM-25.
+        """
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        simulate(env.infrastructure, Faults(refuse=1.0))
+        env.api.remove(env.machine_kind.resource.kind, key)
+        await fails_or_skips(env, env.machine_kind, key, env.infrastructure.servers)
+        simulate(env.infrastructure, NONE)
+        await removed(env, key)
+
+    @pytest.mark.parametrize("failure", [*FAILURES, "refuse"])
+    @scenario
+    async def test_a_failing_deletion_of_a_cluster_is_repeated(
+        self, env: InfrastructureEnvironment, failure: str
+    ) -> None:
+        """What machines share is deleted although calls fail at first, and nothing is forgotten.
+
+        Proves: IC-20.
+        """
+        if not has_cluster_resources(env.infrastructure):
+            pytest.skip("nothing is created for a cluster")
+        key = await env.running_cluster()
+        simulate(env.infrastructure, FAILURES.get(failure, Faults(refuse=1.0)))
+        env.api.remove(env.cluster_kind.resource.kind, key)
+        await fails_or_skips(env, env.cluster_kind, key, env.infrastructure.clusters)
+        simulate(env.infrastructure, NONE)
+        await env.eventually("it is gone", lambda: env.is_gone(env.cluster_kind, key))
+        assert env.infrastructure.clusters() == []
 
     @scenario
     async def test_a_call_that_hangs_is_reported_and_repeated(
@@ -322,6 +358,27 @@ def _reports_failure(env: TestEnvironment, obj: JSON) -> bool:
     assert reason != "InvalidResult"
     is_failure = status in ("False", "Unknown") and not reason.startswith("WaitingFor")
     return is_failure or not env.has_conditions(obj)
+
+
+async def fails_or_skips(
+    env: InfrastructureEnvironment,
+    kind: InfraClusterKind | InfraMachineKind,
+    key: NamespacedName,
+    remaining: Callable[[], list[str]],
+) -> None:
+    """Wait until a deletion reports that calls fail, and check that its object is kept.
+
+    Skip the test if all is deleted, because the test double lets the calls succeed.
+    """
+
+    def is_decided() -> bool:
+        obj = env.api.find(kind.resource.kind, key)
+        return obj is None or _reports_failure(env, obj)
+
+    await env.eventually("Ready is False or Unknown", is_decided)
+    if env.is_gone(kind, key):
+        assert not remaining(), f"{key} is gone, and leaves {remaining()} behind"
+        pytest.skip("not simulated: the calls of the test double succeed")
 
 
 async def measure_creation(env: InfrastructureEnvironment, cluster: NamespacedName) -> float:
