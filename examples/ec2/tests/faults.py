@@ -15,6 +15,8 @@ from capsmith_runtime.testing.faults import Faults
 from moto.ec2.models.instances import InstanceBackend
 
 MAX_LATE = 100
+_FULL = {"CreateVpc": "VpcLimitExceeded", "RunInstances": "InsufficientInstanceCapacity"}
+"""Errors of creations while no capacity or quota is left."""
 
 
 @dataclass
@@ -44,9 +46,12 @@ class FaultInjector:
             time.sleep(0.01)
         if faults.hang or random.random() < faults.error:
             raise ConnectTimeoutError(endpoint_url="moto")
+        if random.random() < faults.refuse:
+            raise _refusal(model, "UnauthorizedOperation", "You are not authorized.")
         if random.random() < faults.limit:
-            error = {"Code": "RequestLimitExceeded", "Message": "Request limit exceeded."}
-            raise ClientError({"Error": error}, model.name)  # type: ignore[typeddict-item]
+            raise _refusal(model, "RequestLimitExceeded", "Request limit exceeded.")
+        if (code := _FULL.get(model.name)) and random.random() < faults.full:
+            raise _refusal(model, code, "There is no capacity or quota left.")
         time.sleep(random.uniform(0, faults.slow))
 
     def _after(self, model: Any, parsed: Any, **_: Any) -> None:
@@ -58,6 +63,11 @@ class FaultInjector:
                 self._searches.update(found)
                 if any(self._searches[each] <= self.faults.late for each in found):
                     reservation["Instances"] = []
+
+
+def _refusal(model: Any, code: str, message: str) -> ClientError:
+    error: Any = {"Error": {"Code": code, "Message": message}}
+    return ClientError(error, model.name)
 
 
 def honour_client_tokens() -> None:
