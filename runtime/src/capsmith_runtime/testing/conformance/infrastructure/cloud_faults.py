@@ -121,7 +121,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
         key = await env.running_machine(cluster)
         simulate(env.infrastructure, Faults(refuse=1.0))
         env.api.remove(env.machine_kind.resource.kind, key)
-        await fails_or_skips(env, env.machine_kind, key, env.infrastructure.servers)
+        await expect_failing_deletion(env, env.machine_kind, key, env.infrastructure.servers)
         simulate(env.infrastructure, NONE)
         await removed(env, key)
 
@@ -139,7 +139,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
         key = await env.running_cluster()
         simulate(env.infrastructure, FAILURES.get(failure, Faults(refuse=1.0)))
         env.api.remove(env.cluster_kind.resource.kind, key)
-        await fails_or_skips(env, env.cluster_kind, key, env.infrastructure.clusters)
+        await expect_failing_deletion(env, env.cluster_kind, key, env.infrastructure.clusters)
         simulate(env.infrastructure, NONE)
         await env.eventually("it is gone", lambda: env.is_gone(env.cluster_kind, key))
         assert env.infrastructure.clusters() == []
@@ -360,7 +360,7 @@ def _reports_failure(env: TestEnvironment, obj: JSON) -> bool:
     return is_failure or not env.has_conditions(obj)
 
 
-async def fails_or_skips(
+async def expect_failing_deletion(
     env: InfrastructureEnvironment,
     kind: InfraClusterKind | InfraMachineKind,
     key: NamespacedName,
