@@ -114,6 +114,8 @@ def class_patches(site: Site) -> Iterator[Mutant]:
             if (group, definition["selector"]["kind"]) in known:
                 path = "/spec/template/spec/undeclared"
                 yield edited(manifest, f"path {path}", put((*operation, "path"), path))
+                whole = {"op": "add", "path": "/spec/template/spec", "value": "other"}
+                yield edited(manifest, "a text for a mapping", put(operation, whole))
 
 
 @operator("class-operations")

@@ -107,6 +107,15 @@ def pods(site: Site) -> Iterator[Mutant]:
         yield edited(deployment, "another selector", put(selector, "other"))
         source = {"name": "other", "configMap": {"name": "other"}}
         yield edited(deployment, "another volume", put((*_POD, "volumes"), [source]))
+        yield edited(deployment, "no replicas", put(("spec", "replicas"), 0))
+        system = put((*_POD, "nodeSelector"), {"kubernetes.io/os": "Linux"})
+        yield edited(deployment, "another system", system)
+        memory = {"limits": {"memory": "128m"}}
+        container = (*_POD, "containers", 0, "resources")
+        yield edited(deployment, "little memory", put(container, memory))
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
+    for hooks in site.bundle.of("ValidatingWebhookConfiguration"):
+        yield edited(hooks, "called for all Pods", put(("webhooks", 0, "rules"), [rule]))
 
 
 @operator("binding-references")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from capsmith.judge.checks.patch_values import explain_value
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN, Crd
@@ -25,8 +26,9 @@ from capsmith.yamldoc.quote import join_names
 
 _BUILTIN = "builtin"
 _WITH_VALUE = frozenset({"add", "replace"})
-_INDEX = re.compile(r"[+-]?[0-9]+")
-"""What Go reads as a number."""
+_INDEX = re.compile(r"[+-]?0*[0-9]{1,19}")
+"""What Go reads as a number, if it is not too large for 64 bits."""
+_SMALLEST_INDEX, _LARGEST_INDEX = -(2**63), 2**63 - 1
 _ROOT = re.compile(r"[^.\[]+")
 _ANY = re.escape(SAMPLE)
 _RESERVED = "inline"
@@ -41,6 +43,7 @@ _CLASSES = {
     "machinePoolClass": "machinePools",
 }
 """Fields of a selector, each with the list of worker classes that it refers to."""
+_APPLIED = "the patch is applied"
 
 
 @check("class-patches", is_shared=True)
@@ -50,6 +53,7 @@ def check_class_patches(context: Context) -> Iterator[Violation]:
     for manifest in list_classes(context):
         for path, message in _patch_problems(manifest, known):
             yield Violation(manifest, f"{manifest}: {message}", path=path)
+        yield from _find_wrong_values(manifest, known)
 
 
 def list_classes(context: Context) -> Iterator[Manifest]:
@@ -84,9 +88,6 @@ def _patch_problems(
     manifest: Manifest, known: Mapping[tuple[str, str], Crd]
 ) -> Iterator[tuple[Path, str]]:
     spec = manifest.mapping("spec")
-    # A patch of such a template is judged by the kind that core creates from it, because only that
-    # reaches the API server.
-    made = {_kind(each) for each in _made_from(spec)}
     variables = {text_of(each, "name") for each in manifest.listing("spec", "variables")}
     for number, patch in enumerate(manifest.listing("spec", "patches")):
         name = text_of(patch, "name")
@@ -100,12 +101,49 @@ def _patch_problems(
                 message = f"patch {name} reads variables that the class does not define: "
                 first = min(undefined.values())
                 yield (*path, "jsonPatches", first), message + ", ".join(sorted(undefined))
+    for each, crd, field in _list_written_fields(manifest, known):
+        if not field.is_declared:
+            target = text_of(each.value, "path")
+            message = f"patch {each.patch} writes {target}, which {crd.kind} does not declare"
+            yield (*each.path, "path"), message
+
+
+class _Field(NamedTuple):
+    """A field that a patch writes."""
+
+    is_declared: bool
+    """Whether it is declared, or this cannot be decided."""
+    schema: Any = None
+    """None if it is unknown."""
+
+
+def _list_written_fields(
+    manifest: Manifest, known: Mapping[tuple[str, str], Crd]
+) -> Iterator[tuple[_Operation, Crd, _Field]]:
+    """Yield the operations whose kind has a CRD, each with the field that it writes."""
+    # A patch of such a template is judged by the kind that core creates from it, because only that
+    # reaches the API server.
+    made = {_kind(each) for each in _made_from(manifest.mapping("spec"))}
     for each in _list_operations(manifest):
         kind, target = _kind(mapping_of(each.definition, "selector")), text_of(each.value, "path")
         crd, pointer = _changed(kind, target, kind in made, known)
-        if crd is not None and not _declared(crd, each.definition, pointer):
-            message = f"patch {each.patch} writes {target}, which {crd.kind} does not declare"
-            yield (*each.path, "path"), message
+        if crd is not None:
+            yield each, crd, _find_field(crd, each.definition, pointer)
+
+
+def _find_wrong_values(
+    manifest: Manifest, known: Mapping[tuple[str, str], Crd]
+) -> Iterator[Violation]:
+    """Yield the operations that write values which the API server refuses in their field."""
+    variables = {
+        text_of(each, "name"): mapping_of(each, "schema", "openAPIV3Schema")
+        for each in manifest.listing("spec", "variables")
+    }
+    for each, crd, field in _list_written_fields(manifest, known):
+        why = explain_value(each.value, field.schema, variables)
+        if why:
+            message = f"{manifest}: patch {each.patch} of {crd.kind}: {why}"
+            yield Violation(manifest, message, path=each.path, when=_APPLIED)
 
 
 def _changed(
@@ -200,15 +238,15 @@ def _kind(reference: Any) -> tuple[str, str]:
     return text_of(reference, "apiVersion").rpartition("/")[0], text_of(reference, "kind")
 
 
-def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
-    """Return whether a JSON pointer leads to a declared field, or this cannot be decided."""
+def _find_field(crd: Crd, definition: Any, pointer: str) -> _Field:
+    """Return the field to which a JSON pointer leads."""
     name = text_of(definition, "selector", "apiVersion").rpartition("/")[2]
     schema: Any = next((each.schema for each in crd.versions if each.name == name), None)
     for part in pointer.removeprefix("/").split("/"):
         data = mapping_of(schema)
         # Below this point any field may be declared, so nothing is reported.
         if not data or data.get(OPEN) is True or "${" in part:
-            return True
+            return _Field(True)
         if mapping_of(data, "items"):
             schema = data["items"]
         elif "additionalProperties" in data:
@@ -218,11 +256,11 @@ def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
             step = part.replace("~1", "/").replace("~0", "~")
             schema = mapping_of(data, "properties").get(step)
             if schema is None:
-                return False
+                return _Field(False)
             # The API server itself defines the schema of metadata, and CRDs do not repeat it.
             if step == "metadata":
-                return True
-    return True
+                return _Field(True)
+    return _Field(True, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,13 +318,22 @@ def _refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
         yield ("op",), f"{op or 'an empty text'} is not an operation: add, replace or remove"
     if not target.startswith("/spec") and not has_variable(target):
         yield ("path",), f"{target or 'an empty path'} does not begin with /spec"
-    indexes = [part for part in target.split("/") if _INDEX.fullmatch(part)]
-    if op == "add" and any(int(each) != 0 for each in indexes):
+    indexes = [part for part in target.split("/") if _is_index(part)]
+    if op == "add" and any(each.strip("+-0") for each in indexes):
         yield ("path",), f"{target} adds to a list neither at the beginning, 0, nor at the end, -"
     if op in {"replace", "remove"} and indexes:
         yield ("path",), f"{target} has an element of a list, which core does not {op}"
     if op in _WITH_VALUE:
         yield from _value_refusals(operation, builtins)
+
+
+def _is_index(part: str) -> bool:
+    """Return whether Go reads a step of a path as a number."""
+    if not _INDEX.fullmatch(part):
+        return False
+    # Python refuses to convert thousands of zeros.
+    number = int(part.lstrip("+-").lstrip("0") or "0")
+    return _SMALLEST_INDEX <= (-number if part.startswith("-") else number) <= _LARGEST_INDEX
 
 
 def _value_refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, str]]:
@@ -307,7 +354,6 @@ def _value_refusals(operation: Any, builtins: Set[str]) -> Iterator[tuple[Path, 
 
 
 _DISCOVERY = "discoverVariablesExtension"
-_APPLIED = "the patch is applied"
 
 
 class _Text(NamedTuple):

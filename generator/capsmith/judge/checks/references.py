@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from capsmith.judge.checks.pod_starts import find_blocking_webhooks, find_start_faults
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact, Bundle
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
@@ -308,7 +309,7 @@ def _list_secrets_of_servers(bundle: Bundle, certificate: Manifest) -> set[str]:
 
 @check("pod-references", is_shared=True)
 def check_pod_references(context: Context) -> Iterator[Violation]:
-    """CC-39: The release contains everything that its Deployments' Pods need to start."""
+    """CC-39: The release has what its Deployments' Pods need to start, and does not stop them."""
     bundle = context.bundle
     if not _is_whole_release(bundle):
         return
@@ -331,6 +332,8 @@ def check_pod_references(context: Context) -> Iterator[Violation]:
             yield Violation(workload, message, path=("spec", "template", "spec"))
         yield from _missing_priority(workload, bundle)
         yield from _forbidden_users(workload)
+        yield from find_start_faults(workload)
+    yield from find_blocking_webhooks(bundle)
 
 
 _PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical"})
