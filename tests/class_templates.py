@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 TAKEN = (
+    '{{ define "a" }}b{{ end }}{{ define "a" }} {{ end }}',
+    "{{ 0x1p4 }}{{ 18446744073709551615 }}{{ 1e308 }}",
     "{{ .builtin.cluster.name }}",
     "{{- /* a comment */ -}} plain: {{ .region | quote }}",
     "{{ if .region }}true{{ else if .builtin }}false{{ else }}x{{ end }}",
@@ -22,6 +24,13 @@ TAKEN = (
     "{{ 3 }}{{ nil | quote }}",
 )
 REFUSED = (
+    '{{ define "a" }}b{{ end }}{{ define "a" }}c{{ end }}',
+    '{{ block "a" . }}b{{ end }}{{ block "a" . }}b{{ end }}',
+    "{{ 18446744073709551616 }}",
+    "{{ -9223372036854775809 }}",
+    "{{ 1e999 }}",
+    r'{{ "\777" }}',
+    r'{{ "\ud800" }}',
     "{{ .region",
     "{{ if .region }}true",
     "{{ end }}",

@@ -6,6 +6,7 @@ accept exactly what Go accepts; tests compare both with Go.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -67,7 +68,7 @@ _CLOSE = re.compile(rf"(?:{_SPACE}-)?\}}\}}")
 _TERMINATED = re.compile(rf"{_SPACE}|[.,|:()]|\}}\}}|$(?!\n)")
 _NUMBER_START = re.compile(r"[+-]|\.?[0-9]")
 _NUMBER = re.compile(
-    r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+"
+    r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])+(?:[pP][+-]?[0-9]+)?|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+"
     r"|[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)"
     r"|\.[0-9](?:_?[0-9])*(?:[eE][+-]?[0-9]+)?|0(?:_?[0-7])*(?![0-9])|[1-9](?:_?[0-9])*)"
     r"(?:[+-][0-9.]+i)?i?"
@@ -258,10 +259,35 @@ _VALUES = frozenset({"nil", "true", "false"})
 _KEYWORDS = _VALUES | {
     *("block", "break", "continue", "define", "else", "end", "if", "range", "template", "with")
 }
+_LARGEST, _LARGEST_UNSIGNED = 2**63, 2**64
+_LONGEST_NUMBER, _LONGEST_EXPONENT = 64, 4
 _LITERALS = frozenset({TokenKind.STRING, TokenKind.CHARACTER, TokenKind.NUMBER})
 _ESCAPES = re.compile(
-    r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{3})"
+    r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}"
+    r"|U(?!0000[dD][89a-fA-F])00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}|[0-3][0-7]{2})"
 )
+
+
+def _fits(number: str) -> bool:
+    """Return whether Go can represent a number."""
+    text = number.removesuffix("i").lower()
+    is_hex = "x" in text
+    if number.endswith("i") or (not is_hex and re.search("[.e]", text)):
+        # The real and the imaginary part; the sign of an exponent does not separate them.
+        parts = re.split(r"(?<=[0-9.])(?=[+-])", text)
+        return not any(math.isinf(float(each)) for each in parts)
+    if is_hex and "p" in text:
+        return len(text.partition("p")[2]) <= _LONGEST_EXPONENT
+    digits = text.lstrip("+-").replace("_", "")
+    base = {"0x": 16, "0b": 2, "0o": 8}.get(digits[:2], 8 if digits.startswith("0") else 10)
+    digits = digits.removeprefix("0x").removeprefix("0b").removeprefix("0o").lstrip("0") or "0"
+    # Longer than any number of 64 bits in the base, and too long for Python.
+    if len(digits) > _LONGEST_NUMBER:
+        return False
+    value = int(digits, base)
+    if text.startswith("-"):
+        return value <= _LARGEST
+    return value < (_LARGEST if text.startswith("+") else _LARGEST_UNSIGNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +314,8 @@ class _Parser(Cursor):
     depth: int = 0
     scope: list[str] = field(default_factory=lambda: ["$"])
     ranges: int = 0
+    defined: set[str] = field(default_factory=set)
+    """Names of the nested templates that are not empty."""
     at_root: bool = True
     """Whether ``.`` currently refers to all variables."""
     root_known: bool = True
@@ -380,27 +408,41 @@ class _Parser(Cursor):
         self.depth -= 1
 
     def _definition(self) -> None:
-        self._unquoted(self.expect(TokenKind.STRING, "in `define`"))
+        name = self.expect(TokenKind.STRING, "in `define`")
+        self._unquoted(name)
         self.expect(TokenKind.CLOSE, "in `define`")
-        self._body("in `define`")
+        self._body("in `define`", name)
 
     def _named(self, keyword: str) -> None:
-        self._unquoted(self.expect(TokenKind.STRING, f"in `{keyword}`"))
+        name = self.expect(TokenKind.STRING, f"in `{keyword}`")
+        self._unquoted(name)
         if keyword == "template" and self.peek_solid().kind is TokenKind.CLOSE:
             self.next()
             return
         self._pipeline(TokenKind.CLOSE, f"in `{keyword}`")
         if keyword == "block":
-            self._body("in `block`")
+            self._body("in `block`", name)
 
-    def _body(self, where: str) -> None:
+    def _body(self, where: str, name: Token) -> None:
         """Parse the body of a nested template definition, which cannot see the outer variables."""
         kept = self.scope, self.ranges, self.at_root, self.root_known
         self.scope, self.ranges, self.at_root, self.root_known = ["$"], 0, False, False
+        start = self.at
         end = self._items()
         if end.text != "end":
             raise self.unexpected(end, where)
         self.scope, self.ranges, self.at_root, self.root_known = kept
+        self._define(name, self.tokens[start : self.at])
+
+    def _define(self, name: Token, body: list[Token]) -> None:
+        """Raise TemplateError if a template that is not empty is defined again."""
+        has_text = any(each.kind is TokenKind.TEXT and each.text.strip() for each in body)
+        # The last action is the `end` of the template.
+        if not has_text and sum(each.kind is TokenKind.OPEN for each in body) < 2:
+            return
+        if name.text[1:-1] in self.defined:
+            raise TemplateError(f"{name.text} is defined twice", name.position)
+        self.defined.add(name.text[1:-1])
 
     def _pipeline(self, end: TokenKind, where: str, context: str = "") -> None:
         self.depth += 1
@@ -521,6 +563,8 @@ class _Parser(Cursor):
                 self.variables.add(token.text[1:])
             case TokenKind.STRING | TokenKind.CHARACTER:
                 self._unquoted(token)
+            case TokenKind.NUMBER if not _fits(token.text):
+                raise TemplateError("a number is too large", token.position)
             case TokenKind.LEFT:
                 self._pipeline(TokenKind.RIGHT, "in parentheses")
 
