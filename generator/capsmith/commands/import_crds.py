@@ -91,13 +91,13 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
 
 def _report_import(imported: Imported, output: Path, options: ImportOptions) -> Iterator[Finding]:
     """Yield what the CRDs lose, and what their author must correct or write."""
-    for series, contract in imported.corrected.items():
+    for series, (former, contract) in imported.corrected.items():
         yield Finding(
             "import-series",
-            f"metadata.yaml has {contract} for {series}, but no label of the CRDs names it",
+            f"metadata.yaml has {former} for {series}, but the CRDs follow {contract}",
             Location(str(output)),
             Severity.WARNING,
-            "Correct `releases` in the file if the CRDs follow that contract.",
+            "Correct `releases` in the file if the labels of the CRDs are wrong.",
         )
     if not imported.has_machines:
         yield Finding(

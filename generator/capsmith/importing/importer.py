@@ -58,8 +58,8 @@ class Imported(NamedTuple):
     text: str
     crds: tuple[ImportedCrd, ...]
     refusals: tuple[Refusal, ...]
-    corrected: Mapping[str, str] = {}
-    """Contract versions in metadata.yaml, by release series, where CRDs have different ones."""
+    corrected: Mapping[str, tuple[str, str]] = {}
+    """Contract versions in metadata.yaml and in the file, by release series, where they differ."""
     has_machines: bool = True
     """Whether the file describes infrastructure on which Machines run, or no infrastructure."""
 

@@ -48,8 +48,11 @@ class Outline(NamedTuple):
     releases: Mapping[str, str]
     groups: Mapping[str, str]
     """API groups by section, for sections whose group is not the default."""
-    corrected: Mapping[str, str] = {}
-    """Contract versions in metadata.yaml, by release series, where CRDs have different ones."""
+    corrected: Mapping[str, tuple[str, str]] = {}
+    """Contract versions in metadata.yaml and in ``releases``, by release series, where they differ.
+
+    The newest series has the newest contract that the CRDs follow (GEN-09).
+    """
     components: Mapping[str, Sequence[str]] = {}
     """Sections that share a component, keyed by the section that determines the component's
     type."""
@@ -148,8 +151,9 @@ def decide_outline(
     if not series:
         series = {"v0.1": max(followed)}
     newest = max(series, key=rank_series)
-    corrected = {} if series[newest] in followed else {newest: series[newest]}
-    if corrected:
+    corrected = {}
+    if series[newest] != max(followed):
+        corrected = {newest: (series[newest], max(followed))}
         series = {**series, newest: max(followed)}
     return Outline(
         name,

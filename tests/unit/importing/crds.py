@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -82,12 +82,16 @@ def manifests_of(*crds: Mapping[str, Any]) -> tuple[Manifest, ...]:
     return manifests
 
 
-def imported(*crds: Mapping[str, Any], roles: Mapping[str, str] | None = None) -> Imported:
-    """Return the import of CRDs."""
+def imported(
+    *crds: Mapping[str, Any],
+    roles: Mapping[str, str] | None = None,
+    metadata: Sequence[Mapping[str, Any]] = (),
+) -> Imported:
+    """Return the import of CRDs; ``metadata`` are objects of clusterctl's kind Metadata."""
     contracts = {contract.version: contract for contract in load_contracts()}
     sources = read_sources(manifests_of(*crds), roles or {}, contracts["v1beta2"])
     names = ("acme", "https://github.com/acme/cluster-api-provider-acme")
-    return import_crds(sources, (), names, contracts)
+    return import_crds(sources, manifests_of(*metadata), names, contracts)
 
 
 def machine_of(found: Imported) -> dict[str, Any]:
