@@ -217,8 +217,8 @@ def build_topology(
         machine_template=machine_template,
         cluster_spec=_complete(cluster, _spec(cluster, provider)),
         machine_spec=_spec(created, provider) if created else {},
-        cluster_class_spec=escape_dollars(sample_spec(cluster, provider)),
-        machine_class_spec=escape_dollars(sample_spec(created, provider)) if created else {},
+        cluster_class_spec=_sample_template(cluster, cluster_template, provider),
+        machine_class_spec=_sample_template(created, machine_template, provider),
         cluster_variables=_variables(cluster, cluster_template, shared),
         machine_variables=_variables(machine, machine_template, shared) if machine else (),
         endpoint=any("controlPlaneEndpoint" in supplier.features for supplier in suppliers),
@@ -255,11 +255,41 @@ def _all_own(provider: Provider, role: Role) -> tuple[Own, ...]:
             kind,
             component.find_template(kind),
             _spec(kind, provider),
-            escape_dollars(build_example_fields(kind.spec_fields, _count_least(kind, provider))),
+            escape_dollars(_class_spec(kind, component.find_template(kind), provider)),
         )
         for component in provider.components
         for kind in component.role(role)
     )
+
+
+def _class_spec(kind: Resource, template: Resource | None, provider: Provider) -> dict[str, Any]:
+    """Return the example spec in the template of a bootstrap config, control plane or pool."""
+    spec = build_example_fields(kind.spec_fields, _count_least(kind, provider))
+    return _fit_template(template, spec, sample_spec(kind, provider))
+
+
+def _sample_template(
+    kind: Resource | None, template: Resource | None, provider: Provider
+) -> dict[str, Any]:
+    """Return the example spec in the template of a cluster or machine; empty without a kind."""
+    if kind is None:
+        return {}
+    sample = sample_spec(kind, provider)
+    return dict(escape_dollars(_fit_template(template, sample, sample)))
+
+
+def _fit_template(
+    template: Resource | None, spec: dict[str, Any], sample: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return ``spec`` with what only the template requires, such as a version that core replaces.
+
+    Its values are those of ``sample`` if possible.
+    """
+    if template is None or template.contract_fields is None:
+        return spec
+    schema = build_spec_schema(template, template.storage_version)
+    required = {name: sample[name] for name in schema.get("required", ()) if name in sample}
+    return dict(fit_example(schema, {**required, **spec}))
 
 
 def _flavored(provider: Provider, flavor: str) -> Own | None:

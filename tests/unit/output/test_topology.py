@@ -265,3 +265,17 @@ def test_a_sample_of_a_cluster_has_contract_fields_that_the_author_requires() ->
     )
     parts = build_topology(component._replace(resources=resources), made)
     assert parts.cluster_spec["controlPlaneEndpoint"] == {}
+
+
+def test_a_sample_of_a_template_has_contract_fields_that_only_the_template_requires() -> None:
+    made = provider()
+    endpoint = OwnField({"type": "object", "properties": {}}, required=True)
+    own = ContractFields({"controlPlaneEndpoint": endpoint}, {}, has_own_spec=True)
+    component = made.components[0]
+    resources = tuple(
+        each._replace(contract_fields=own) if each.role is Role.INFRA_CLUSTER_TEMPLATE else each
+        for each in component.resources
+    )
+    parts = build_topology(component._replace(resources=resources), made)
+    assert parts.cluster_class_spec == {"controlPlaneEndpoint": {}, "region": "north"}
+    assert parts.cluster_spec == {"region": "${ACME_CLUSTER_REGION:=north}"}
