@@ -38,7 +38,7 @@ def find_format_faults(text: str, types: Sequence[str]) -> Iterator[tuple[int | 
     for percent, dot, precision, clause in _CLAUSE.findall(text):
         if percent:
             continue
-        if not dot and precision:  # digits are no clause
+        if not dot and precision:  # digits alone are not a clause
             clause, precision = precision[0], ""
         if clause not in _TYPES or not clause or (dot and not precision):
             yield None, f"{f'%{dot}{precision}{clause}'!r} is not a clause of `format`"
