@@ -7,7 +7,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
-from capsmith_runtime.testing.conformance.controlplane.faults import _machine
+from capsmith_runtime.testing.conformance.controlplane.faults import _machine, _refuse_machines
 from capsmith_runtime.testing.controlplane.environment import (
     CONTROL_PLANE,
     GROUP,
@@ -16,9 +16,11 @@ from capsmith_runtime.testing.controlplane.environment import (
     condition,
     shows,
 )
+from capsmith_runtime.testing.controlplane.fake_machines import INFRASTRUCTURE, crd_of
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("complete")
+MACHINE_CRD = NamespacedName("", f"fakemachines.{INFRASTRUCTURE}")
 
 
 @run_with("complete", "control-plane", "two-contracts")
@@ -133,6 +135,28 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         )
         env.api.fault = None
         await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
+
+    @scenario
+    async def test_a_deletion_waits_for_a_contract_version(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Without a version, the infrastructure of an unfinished Machine cannot be deleted.
+
+        Proves: CP-34, GEN-01.
+        """
+        env.api.fault = _refuse_machines
+        env.add_control_plane(1)
+        await env.eventually("it was begun", lambda: env.api.all(env.kind.bootstrap_kind))
+        env.api.remove("CustomResourceDefinition", MACHINE_CRD)
+        kind = env.kind.resource.kind
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.eventually(
+            "it says why its deletion does not end",
+            lambda: "contract label" in str(condition(env.obj(), "Deleting")),
+        )
+        env.api.add(crd_of(INFRASTRUCTURE, "FakeMachine"))
+        await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
+        assert not env.api.all("FakeMachine")
 
     @scenario
     async def test_workers_are_deleted_before_the_control_plane(

@@ -11,6 +11,7 @@ from capsmith_runtime.testing.controlplane.environment import (
     CONTROL_PLANE,
     NAMESPACE,
     ControlPlaneEnvironment,
+    condition,
     shows,
 )
 from tests.runtime.scenarios.providers import provider, run_with
@@ -68,6 +69,29 @@ class TestControlPlane(ControlPlaneConformance):
         await env.quiet()
         assert all(_labelled(env, key, "mine", "1"))
         assert env.names() == before
+
+    @scenario
+    async def test_only_outdated_machines_are_reported(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """The status reports the Machines that are replaced, and no others.
+
+        Proves: CP-32.
+        """
+        await env.running(3)
+        before = env.names()
+        assert shows(env.obj(), "MachinesUpToDate", "True")
+        assert not shows(env.obj(), "RollingOut", "True")
+        env.machines.hold = True
+        env.change_machines()
+        await env.eventually("the first new one is made", lambda: len(env.names()) == 4)
+        await env.quiet()
+        message = condition(env.obj(), "MachinesUpToDate")["message"]
+        assert [name for name in env.names() if name in message] == before
+        env.machines.hold = False
+        await env.settled(3)
+        assert shows(env.obj(), "MachinesUpToDate", "True")
+        assert not shows(env.obj(), "RollingOut", "True")
 
     @scenario
     async def test_owner_references_have_the_stored_version(
