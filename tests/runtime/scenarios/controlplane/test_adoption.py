@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from capsmith_runtime.controlplane.api import ControlPlaneMember
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
+from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance, Override
 from capsmith_runtime.testing.controlplane.environment import (
     CLUSTER,
     CONTROL_PLANE,
@@ -43,6 +46,25 @@ class TestAdoption(ControlPlaneConformance):
         await env.settled(3)
         assert name in env.names()
         assert _keys(env) == before
+
+    @scenario
+    async def test_before_remove_runs_for_an_adopted_machine(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """Proves: SM-05, SM-11."""
+        name = await _stand_alone(env)
+        asked: list[str] = []
+
+        def before_remove(self: Any, member: ControlPlaneMember[Any]) -> None:
+            asked.append(member.machine.name)
+
+        override(env, before_remove=before_remove)
+        env.add_control_plane(3)
+        env.start()
+        await env.settled(3)
+        env.api.remove("Machine", NamespacedName(NAMESPACE, name))
+        await env.eventually("it is gone", lambda: name not in env.names())
+        assert asked == [name]
 
     @scenario
     async def test_keys_outlive_the_configuration_that_had_them(

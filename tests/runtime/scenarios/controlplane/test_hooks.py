@@ -14,7 +14,7 @@ from capsmith_runtime.controlplane.api import (
     ControlPlaneScope,
 )
 from capsmith_runtime.errors import TerminalError
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance, Override
@@ -144,6 +144,63 @@ class TestControlPlaneHooks(ControlPlaneConformance):
         await env.restart()
         await env.quiet()
         assert len(asked) == done, "no member is new now"
+
+    @scenario
+    async def test_after_add_runs_once_the_machine_has_a_node(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        nodes: list[str | None] = []
+
+        def after_add(self: Any, member: ControlPlaneMember[Any]) -> None:
+            nodes.append(member.machine.node_name)
+
+        override(env, after_add=after_add)
+        await env.restart()
+        env.machines.hold = True
+        env.add_control_plane(1)
+        await env.eventually("the first is made", env.names)
+        await env.quiet()
+        assert nodes == []
+        env.machines.hold = False
+        await env.settled(1)
+        assert nodes == [f"{env.names()[0]}-node"]
+
+    @scenario
+    async def test_the_only_machine_with_a_node_is_kept_before_after_add_completes(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """After a move, which drops the status, it may hold all data.
+
+        Proves: CP-31.
+        """
+        up = True
+
+        def after_add(self: Any, member: ControlPlaneMember[Any]) -> Waiting:
+            return WAITING
+
+        def is_initialized(self: Any, control_plane: ControlPlaneScope[Any]) -> bool:
+            return up
+
+        def machine() -> JSON:
+            return env.api.all("Machine")[0]
+
+        override(env, after_add=after_add, is_initialized=is_initialized)
+        await env.restart()
+        env.add_control_plane(1)
+        await env.eventually("it is made", env.names)
+        names = env.names()
+        await env.eventually("it has a Node", lambda: "nodeRef" in machine().get("status", {}))
+        await env.stop()
+        up = False
+        env.api.change(env.kind.resource.kind, CONTROL_PLANE, {"status": None})
+        for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
+            env.machines.condition(names[0], condition_type, "False", "WaitingForRemediation")
+        env.start()
+        await env.eventually(
+            "it says why",
+            lambda: "only Machine" in str(condition(machine(), "OwnerRemediated")),
+        )
+        assert env.names() == names
 
     @pytest.mark.parametrize("answer", [WAITING, RuntimeError("boom")], ids=["waits", "raises"])
     @scenario
