@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.commands.generate import generate
 from capsmith.commands.recorded_output import Output, record_output, reuse_output
 from capsmith.errors import CapsmithError
 from capsmith.findings import Finding, Location, Severity
@@ -114,6 +115,13 @@ def test_a_damaged_record_is_not_used(spec: Path, generated: Path, tmp_path: Pat
 def test_an_output_with_findings_is_not_recorded(spec: Path, tmp_path: Path) -> None:
     finding = Finding("GEN-08", "a warning", Location("provider.yaml"), Severity.WARNING)
     record_output(spec.read_text(), Output({}, Report((finding,))))
+
+    assert reuse_output(spec, tmp_path / "b") is None
+
+
+def test_only_the_command_records(spec: Path, tmp_path: Path) -> None:
+    """A program that calls the function may have replaced parts of capsmith."""
+    assert generate(spec, tmp_path / "a").exit_code == 0
 
     assert reuse_output(spec, tmp_path / "b") is None
 

@@ -52,9 +52,10 @@ from capsmith.output.rbac import (
 )
 from capsmith.output.reference import find_missing_fields, list_field_rows, list_version_rows
 from capsmith.output.relations import draw_relations, list_relations
+from capsmith.output.samples import name_credentials, sample_spec
 from capsmith.output.slices import list_standalone_resources
 from capsmith.output.template_variables import list_template_variables
-from capsmith.output.topology import build_topology, name_credentials, sample_spec
+from capsmith.output.topology import build_topology
 from capsmith.output.webhooks import (
     compare_shapes,
     find_contract_version,

@@ -105,7 +105,7 @@ def _generate(
     from capsmith.commands.plan import UpdateOptions
 
     options = UpdateOptions(blueprints=blueprints, no_blueprints=no_blueprints)
-    return generate(spec, folder, beside_others=beside_others, options=options)
+    return generate(spec, folder, beside_others=beside_others, options=options, record=True)
 
 
 class _CommandWithQuestions(click.Command):

@@ -24,15 +24,21 @@ _NOT_FOREIGN = frozenset({".git", ".capsmith"})
 
 
 def generate(
-    path: Path, folder: Path, *, beside_others: bool = False, options: UpdateOptions | None = None
+    path: Path,
+    folder: Path,
+    *,
+    beside_others: bool = False,
+    options: UpdateOptions | None = None,
+    record: bool = False,
 ) -> Report:
     """Generate the repository in ``folder`` from the provider.yaml at ``path``, or update it.
 
     Nothing is written until everything has been rendered, or if there is an error.
     ``beside_others`` allows a first run in a folder that has other files, which are never replaced.
-    ``options`` may name an overlay.  Raises UnreadableInput for invalid files, Refused if the
-    author's files could be lost, DiskError if a write fails, and BlueprintError for a broken
-    blueprint.
+    ``options`` may name an overlay.  ``record`` keeps what a first run writes, for
+    :func:`capsmith.commands.recorded_output.reuse_output`.  Raises UnreadableInput for invalid
+    files, Refused if the author's files could be lost, DiskError if a write fails, and
+    BlueprintError for a broken blueprint.
     """
     options = options or UpdateOptions()
     loaded = load(path, options.blueprints)
@@ -46,7 +52,9 @@ def generate(
         allowed = set(repository.list_names()) if beside_others else own
         # The same file under another name, or through a link, must not be copied onto itself.
         in_place = _is_same(path, folder / SPEC_NAME)
-        return _bring_in_line(repository, loaded, allowed, options, add_spec=not in_place)
+        return _bring_in_line(
+            repository, loaded, allowed, options, add_spec=not in_place, record=record
+        )
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -82,6 +90,7 @@ def _bring_in_line(
     options: UpdateOptions,
     *,
     add_spec: bool,
+    record: bool = False,
 ) -> Report:
     """Generate or update the repository and return the report.
 
@@ -108,7 +117,7 @@ def _bring_in_line(
             add_overlay(repository, plan.change, loaded.overlay, lock)
     apply_plan(repository, plan)
     report = replace(plan.report.with_findings(completed), is_first=is_first)
-    if is_first and loaded.overlay is None and not others:
+    if record and is_first and loaded.overlay is None and not others:
         record_output(loaded.text, Output(generated, report))
     return report
 

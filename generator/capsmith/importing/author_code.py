@@ -9,7 +9,7 @@ from capsmith.output.crd import list_field_paths
 from capsmith.output.field_copies import list_function_copies
 from capsmith.output.machine_reference import list_other_references
 from capsmith.output.python_types import ConvertedVersion, list_converted_versions
-from capsmith.output.topology import has_version
+from capsmith.output.samples import has_version
 from capsmith.output.write_limits import list_absent_fields
 from capsmith.provider.described_kinds import MANAGED
 from capsmith.provider.model import Provider, Resource, Role

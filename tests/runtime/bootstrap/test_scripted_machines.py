@@ -212,6 +212,16 @@ class TestBootstrapResults(ScriptedBootstrap):
         assert len(script.calls) == 1
 
     @scenario
+    async def test_data_without_certificates_have_no_expiry(
+        self, env: BootstrapEnvironment, script: Script
+    ) -> None:
+        """Proves: BC-16."""
+        script.result = lambda config: BootstrapDocument(b"data")
+        key = env.add_machine(env.add_cluster(), "cp1", control_plane=True)
+        await env.has_data(key)
+        assert EXPIRY not in env.config(key)["metadata"].get("annotations", {})
+
+    @scenario
     async def test_status_fields_of_the_kind_are_written(
         self, env: BootstrapEnvironment, script: Script
     ) -> None:

@@ -66,6 +66,9 @@ class TestPoolData(ScriptedBootstrap):
         env.api.change("Secret", key, _due("2020-01-01T00:00:00Z"))
         await env.restart()
         await env.eventually("generated again", lambda: env.data(key) == b"data 1")
+        await env.restart()
+        await env.quiet()
+        assert env.data(key) == b"data 1"
         env.api.change("Secret", key, _due("not a time"))
         await env.restart()
         await env.eventually("generated again", lambda: env.data(key) == b"data 2")

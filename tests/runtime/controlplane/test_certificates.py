@@ -216,6 +216,33 @@ def same_factors() -> bytes:
     return f"-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\n".encode()
 
 
+def long_exponent() -> bytes:
+    """Return an RSA key that signs correctly, but whose exponent is four times as long.
+
+    The library refuses to create such a key, but loads it.
+    """
+    key = rsa.generate_private_key(65537, 2048).private_numbers()
+    modulus, exponent = key.public_numbers.n, key.public_numbers.e
+    d = key.d + ((key.p - 1) * (key.q - 1) << 6000)
+    numbers = (0, modulus, exponent, d, key.p, key.q, key.dmp1, key.dmq1, key.iqmp)
+    encoded = _der(b"\x30", b"".join(_der(b"\x02", _bytes_of(each)) for each in numbers))
+    body = base64.encodebytes(encoded).decode()
+    return f"-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n".encode()
+
+
+def _bytes_of(number: int) -> bytes:
+    return number.to_bytes(number.bit_length() // 8 + 1)
+
+
+def _der(tag: bytes, content: bytes) -> bytes:
+    """Return a DER value."""
+    size = len(content)
+    if size < 128:
+        return tag + bytes([size]) + content
+    octets = size.to_bytes((size.bit_length() + 7) // 8)
+    return tag + bytes([128 | len(octets)]) + octets + content
+
+
 def composites(bits: int) -> tuple[int, int]:
     """Return two numbers that an RSA key can have as factors although they are not prime."""
     numbers, small = random.Random(bits), math.prod(range(1, 1000, 2))
@@ -233,11 +260,21 @@ def composites(bits: int) -> tuple[int, int]:
         (rsa_key(*composites(1024)), "do not match each other"),
         (same_factors(), "do not match each other"),
         (rsa_key(3, composites(2048)[0]), "do not match each other"),
+        (long_exponent(), "do not match each other"),
         (pem(dsa.generate_private_key(2048)), "found that can sign"),
         (pem(x25519.X25519PrivateKey.generate()), "found that can sign"),
         (AUTHORITY.key + 16 * 1024 * b"\n", "more than 16384 bytes"),
     ],
-    ids=["size", "not prime", "same factors", "small factor", "DSA", "X25519", "bytes"],
+    ids=[
+        "size",
+        "not prime",
+        "same factors",
+        "small factor",
+        "long exponent",
+        "DSA",
+        "X25519",
+        "bytes",
+    ],
 )
 def test_keys_that_would_block_the_event_loop_are_refused(key: bytes, message: str) -> None:
     for check in (check_authority, check_signing_keys):

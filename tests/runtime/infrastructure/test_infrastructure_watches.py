@@ -25,6 +25,7 @@ from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from tests.runtime.infrastructure import scripted_pools
 from tests.runtime.infrastructure.scripted_provider import COMPONENT, PROVIDER, NoInfrastructure
 from tests.runtime.support.woken import TURN_SECONDS, Woken, counted_decodings, woken
 
@@ -337,3 +338,30 @@ def test_a_machine_without_news_is_looked_at_with_low_priority() -> None:
         assert result.priority is Priority.LOW
 
     run(scenario)
+
+
+def test_a_machine_enqueues_the_pool_that_owns_it() -> None:
+    """Its labels may be lost: only the owner reference names the pool."""
+    kind = scripted_pools.POOL
+    owner = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
+    machine: JSON = {
+        "apiVersion": kind.machines.api_version,
+        "kind": kind.machines.kind,
+        "metadata": {
+            "namespace": "default",
+            "name": "p1-0",
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"},
+                {**owner, "name": "p1", "uid": "p1"},
+            ],
+        },
+        "spec": {"size": "small", "image": "i"},
+    }
+
+    async def play() -> None:
+        env = scripted_pools.environment()
+        async with woken(scripted_pools.COMPONENT, env.api) as found:
+            env.api.add(machine)
+            assert await found.keys(kind.resource.kind) == ["p1"]
+
+    clock.run(play())

@@ -115,6 +115,12 @@ def test_a_selection_stays_as_it_was() -> None:
     assert list(cache.by_index("cluster", "c1")) == [machine(1, version=2, size="large")]
 
 
+def test_a_selection_is_read_like_a_list() -> None:
+    found = fill(9).by_index("cluster", "c1")
+    assert found[0] == machine(1)
+    assert list(found[1:]) == [machine(4), machine(7)]
+
+
 def test_counting_and_comparing_selections_decodes_nothing(decoded: list[NamespacedName]) -> None:
     cache = fill(30)
     before = cache.by_index("cluster", "c1")

@@ -8,13 +8,26 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
 import pytest
+import trustme
 
+from capsmith.clusters.processes.process import free_port
 from capsmith_runtime.kube import log
-from capsmith_runtime.kube.diagnostics import LIMITS, DiagnosticsServer, parse_address
+from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.kube.diagnostics import (
+    LIMITS,
+    Diagnostics,
+    DiagnosticsOptions,
+    DiagnosticsServer,
+    parse_address,
+)
 from capsmith_runtime.kube.http_server import HTTPLimits, Request
 from capsmith_runtime.kube.metrics import Metrics
+from tests.runtime.support.waiting import running
+from tests.runtime.webhook.hook_serving import trusting, write_certificate
 
 
 @asynccontextmanager
@@ -262,3 +275,29 @@ async def test_without_https_other_hosts_get_no_debugging(path: str) -> None:
     assert (await server._handle(Request("GET", path, b"", "10.0.0.7"))).status == 403
     assert (await server._handle(Request("PUT", path, b"4", "10.0.0.7"))).status == 403
     assert (await probes._handle(Request("GET", path, b"", "127.0.0.1"))).status == 404
+
+
+async def test_metrics_by_https_end_with_their_task(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    write_certificate(tmp_path, authority)
+    port = free_port()
+    options = DiagnosticsOptions(address=f"127.0.0.1:{port}", certificates=tmp_path)
+    diagnostics = Diagnostics(options, cast(KubeClient, None), Metrics(), {}, {})
+    await diagnostics.start()
+
+    async def accepts_tls() -> bool:
+        try:
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=trusting(authority), server_hostname="127.0.0.1"
+            )
+        except OSError:
+            return False
+        writer.transport.abort()
+        return True
+
+    async with running(diagnostics.run()):
+        async with asyncio.timeout(60):
+            while not await accepts_tls():
+                await asyncio.sleep(0.05)
+    assert not await accepts_tls()
+    await diagnostics.close()

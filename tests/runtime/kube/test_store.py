@@ -100,6 +100,15 @@ def test_an_object_that_an_own_write_removed_does_not_reappear() -> None:
     assert cache.get(NamespacedName("ns", "a")) is not None
 
 
+def test_an_own_write_to_an_object_that_is_being_deleted_keeps_it() -> None:
+    """Its other finalizers keep it on the server, too."""
+    cache = Cache()
+    cache.observe(widget("a", 1, finalizers=["x", "y"]))
+    written = {**gone("a", 3)["metadata"], "finalizers": ["y"]}
+    cache.update_from_write({**gone("a", 3), "metadata": written})
+    assert cache.get(NamespacedName("ns", "a")) is not None
+
+
 def test_nor_by_a_list_that_is_older() -> None:
     cache = Cache()
     cache.observe(widget("a", 1, finalizers=["x"]))

@@ -256,7 +256,13 @@ def test_stray_files_are_refused(folder: Path, name: str) -> None:
         load_all(folder)
 
 
-@pytest.mark.parametrize("text", ["a: [", "[]", ""])
+def test_invalid_yaml_is_refused_with_its_place(folder: Path) -> None:
+    (folder / "contracts/v1beta1/contract.yaml").write_text("version: v1beta1\na: [")
+    with pytest.raises(UnreadableInput, match=r"(?s)invalid YAML: .*line 3"):
+        load_all(folder)
+
+
+@pytest.mark.parametrize("text", ["[]", ""])
 def test_what_is_not_a_mapping_is_refused(folder: Path, text: str) -> None:
     (folder / "contracts/v1beta1/contract.yaml").write_text(text)
     with pytest.raises(UnreadableInput):

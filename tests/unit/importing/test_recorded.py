@@ -19,7 +19,7 @@ from capsmith.commands.import_crds import ImportOptions, import_provider
 from capsmith.commands.load import load_text
 from capsmith.errors import Refused
 from capsmith.findings import Finding
-from capsmith.output.topology import build_example_control_plane
+from capsmith.output.samples import build_example_control_plane
 from capsmith.provider.model import Provider
 from tests.unit.importing.crds import crd, imported, provider
 

@@ -157,6 +157,7 @@ def test_a_required_image_is_one_that_users_know(schema: dict[str, Any], expecte
         r"^[^/\s]+/[^/\s]+$",
         r"^\+?[1-9]\w{3,}$",
         r"^[]x]\-[a\-z]$",
+        r"^[a-z-][a-]$",
         r"plain",
         r"^a*?b+?$",
     ],

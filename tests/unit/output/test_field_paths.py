@@ -8,7 +8,7 @@ import pytest
 
 from capsmith.contract.model import ContractField
 from capsmith.output.crd import build_crd, list_field_paths
-from capsmith.output.topology import sample_spec
+from capsmith.output.samples import sample_spec
 from capsmith.output.webhooks import compare_shapes, list_converted_paths
 from capsmith.output.write_limits import list_absent_fields
 from capsmith.provider.field_paths import move_fields

@@ -9,7 +9,8 @@ import yaml
 from capsmith.commands.build import build_checked
 from capsmith.findings import Severity
 from capsmith.output.reference import list_field_rows
-from capsmith.output.topology import build_topology, escape_dollars, sample_spec
+from capsmith.output.samples import sample_spec
+from capsmith.output.topology import build_topology, escape_dollars
 from capsmith.provider.fields import ContractFields, CrdOptions, Field, OwnField
 from capsmith.provider.model import Component, Provider, Role
 from capsmith.provider.versions import get_preferred_version

@@ -10,7 +10,7 @@ import yaml
 from capsmith.commands.build import build
 from capsmith.output.crd import build_crd
 from capsmith.output.rbac import list_kubeadm_bootstrap_permissions
-from capsmith.output.topology import sample_spec
+from capsmith.output.samples import sample_spec
 from capsmith.provider.model import Provider, Resource, Role
 from capsmith.provider_yaml.parse import parse
 from capsmith.resolving.resolve import resolve

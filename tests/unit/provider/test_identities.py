@@ -10,7 +10,7 @@ import pytest
 from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
 from capsmith.output.python_types import generate_module
-from capsmith.output.topology import name_credentials, sample_spec
+from capsmith.output.samples import name_credentials, sample_spec
 from capsmith.provider.model import Provider, Resource
 from tests.unit.provider.permissions import manager_permissions, namespace_permissions
 from tests.unit.provider.test_ipam import provider

@@ -6,7 +6,7 @@ from typing import Any
 
 from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
-from capsmith.output.topology import sample_spec
+from capsmith.output.samples import sample_spec
 from capsmith.provider.model import Component, Provider
 from capsmith.provider_yaml.parse import parse
 from capsmith.resolving.resolve import resolve

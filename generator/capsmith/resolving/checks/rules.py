@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
 from capsmith.output.crd import build_spec_schema, build_version_schema
-from capsmith.output.topology import sample_spec
+from capsmith.output.samples import sample_spec
 from capsmith.output.zero_values import build_zero
 from capsmith.provider.contract_fields import RECORDED
 from capsmith.provider.model import ApiVersion, Provider, Resource

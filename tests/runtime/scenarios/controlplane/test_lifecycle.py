@@ -71,9 +71,7 @@ class TestControlPlane(ControlPlaneConformance):
         assert env.names() == before
 
     @scenario
-    async def test_only_outdated_machines_are_reported(
-        self, env: ControlPlaneEnvironment
-    ) -> None:
+    async def test_only_outdated_machines_are_reported(self, env: ControlPlaneEnvironment) -> None:
         """The status reports the Machines that are replaced, and no others.
 
         Proves: CP-32.

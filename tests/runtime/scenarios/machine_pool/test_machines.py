@@ -188,6 +188,27 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
         await env.gone()
 
     @scenario
+    async def test_a_machine_that_the_cache_lacks_is_deleted_with_its_node(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Scaling down deletes a Machine, which drains its Node, although no cache shows it yet.
+
+        Proves: MP-10.
+        """
+        env.machines.hold_machines = True
+        env.add_pool(2)
+        await env.eventually("they are made", lambda: len(env.infra_machines()) == 2)
+        await env.quiet()
+        assert isinstance(env.api, SlowApi)
+        env.api.lags["Machine"] = 10.0
+        env.machines.hold_machines = False
+        await env.eventually("core has them", lambda: len(env.api.all("Machine")) == 2)
+        env.scale(1)
+        await env.eventually("one is gone", lambda: len(env.infra_machines()) == 1)
+        deleted = [kind for verb, kind, _ in env.api.requests if verb == "delete"]
+        assert deleted == ["Machine"]
+
+    @scenario
     async def test_a_pool_is_deleted_with_all_its_machines(
         self, env: PoolMachinesEnvironment
     ) -> None:
@@ -226,6 +247,27 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
         key = NamespacedName(env.pool.namespace, "p1-77")
         await env.eventually("it is gone", lambda: env.api.find("Machine", key) is None)
         await env.settled(1)
+
+    @scenario
+    async def test_a_machine_in_deletion_is_replaced_before_it_is_gone(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """A user deletes only the infrastructure machine, and a finalizer of another owner stays.
+
+        Proves: MP-10.
+        """
+        env.add_pool(2)
+        await env.settled(2)
+        kind, key = env.kind.machines.kind, NamespacedName(env.pool.namespace, min(env.names()))
+        machine = env.api.find(kind, key)
+        assert machine is not None
+        kept = [*machine["metadata"]["finalizers"], "example.com/backup"]
+        env.api.change(kind, key, {"metadata": {"finalizers": kept}})
+        await env.quiet()
+        env.api.remove(kind, key)
+        await env.eventually("it is replaced", lambda: len(env.infra_machines()) == 3)
+        env.api.change(kind, key, {"metadata": {"finalizers": None}})
+        await env.settled(2)
 
     @scenario
     async def test_a_pool_shrinks_although_core_creates_no_machines(
