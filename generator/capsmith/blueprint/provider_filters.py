@@ -212,7 +212,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "hosting": identify_hosting,
     "package_url": build_package_url,
     "release_url": release_url,
-    # output/topology.py, output/slices.py: samples, cluster templates and ClusterClasses
+    # output/samples.py, output/topology.py, output/slices.py: samples, templates, ClusterClasses
     "credentials_name": name_credentials,
     "sample_spec": sample_spec,
     "standalone_resources": list_standalone_resources,
