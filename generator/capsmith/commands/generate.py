@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from capsmith.findings import has_errors
 from capsmith.merging.lock import Lock
 from capsmith.report import Report
 from capsmith.tree import SPEC_NAME
+from capsmith.workspace.files import is_same_path
 from capsmith.workspace.repository import Change, Repository
 
 _NOT_FOREIGN = frozenset({".git", ".capsmith"})
@@ -46,20 +46,15 @@ def generate(
     with repository.hold():
         own = (
             {path.name, *loaded.blueprints.split("/")[:1]}
-            if _is_same(path.parent, folder)
+            if is_same_path(path.parent, folder)
             else set()
         )
         allowed = set(repository.list_names()) if beside_others else own
         # The same file under another name, or through a link, must not be copied onto itself.
-        in_place = _is_same(path, folder / SPEC_NAME)
+        in_place = is_same_path(path, folder / SPEC_NAME)
         return _bring_in_line(
             repository, loaded, allowed, options, add_spec=not in_place, record=record
         )
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    # Path.resolve raises RuntimeError for a loop of symlinks.
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
@@ -107,17 +102,17 @@ def _bring_in_line(
     # wrong one.
     if lock is None:
         _refuse_foreign(repository, allowed)
-    others = {*repository.list_names()} - {".git", SPEC_NAME}
+    is_alone = record and lock is None and not {*repository.list_names()} - {".git", SPEC_NAME}
     plan = make_plan(repository, loaded, lock, options)
-    is_first = lock is None and plan.is_possible
-    generated = {**plan.change.writes, **plan.records.writes}
     if add_spec and plan.is_possible:
         _add_spec(repository, plan.change, loaded.text, lock)
         if loaded.overlay is not None and loaded.overlay.named:
             add_overlay(repository, plan.change, loaded.overlay, lock)
     apply_plan(repository, plan)
+    is_first = lock is None and plan.is_possible
     report = replace(plan.report.with_findings(completed), is_first=is_first)
-    if record and is_first and loaded.overlay is None and not others:
+    if is_alone and is_first and loaded.overlay is None:
+        generated = {path: file for path, file in plan.change.writes.items() if path != SPEC_NAME}
         record_output(loaded.text, Output(generated, report))
     return report
 

@@ -9,7 +9,6 @@ doubtful case it returns None, and the full run follows.
 
 from __future__ import annotations
 
-import os
 import pickle
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from capsmith.errors import CapsmithError
 from capsmith.report import Report
 from capsmith.tree import SPEC_NAME, digest
 from capsmith.workspace.cache import FolderCache
+from capsmith.workspace.files import is_same_path
 from capsmith.workspace.journal import Write
 from capsmith.workspace.reading import read_document
 from capsmith.workspace.repository import Change, Repository
@@ -61,7 +61,7 @@ def reuse_output(spec: Path, folder: Path) -> Report | None:
         return None
     repository = Repository(folder)
     with repository.hold():
-        in_place = os.path.realpath(spec) == os.path.realpath(folder / SPEC_NAME)
+        in_place = is_same_path(spec, folder / SPEC_NAME)
         if {*repository.list_names()} - {".git", *([SPEC_NAME] if in_place else [])}:
             return None
         # Reading also makes the repository refuse a file that appears from now on.

@@ -6,13 +6,13 @@ accept exactly what Go accepts; tests compare both with Go.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from capsmith.manifests.go_literals import NUMBER, is_representable, is_valid_text
 from capsmith.yamldoc.quote import quote
 
 
@@ -67,12 +67,6 @@ _CLOSE = re.compile(rf"(?:{_SPACE}-)?\}}\}}")
 # Characters that may follow a name, as in `atTerminator` in Go's lexer.
 _TERMINATED = re.compile(rf"{_SPACE}|[.,|:()]|\}}\}}|$(?!\n)")
 _NUMBER_START = re.compile(r"[+-]|\.?[0-9]")
-_NUMBER = re.compile(
-    r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])+(?:[pP][+-]?[0-9]+)?|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+"
-    r"|[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)"
-    r"|\.[0-9](?:_?[0-9])*(?:[eE][+-]?[0-9]+)?|0(?:_?[0-7])*(?![0-9])|[1-9](?:_?[0-9])*)"
-    r"(?:[+-][0-9.]+i)?i?"
-)
 _PATTERNS = (
     # The blank before `-}}` belongs to the trim marker, so a run of blanks ends before it.
     (TokenKind.SPACE, re.compile(rf"{_SPACE}+?(?={_SPACE}-\}}\}})|{_SPACE}+")),
@@ -150,7 +144,7 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
 def _token(text: str, position: int) -> Token:
     # Before the other patterns, because `.5` is a number and `.x` a field.
     if _NUMBER_START.match(text, position):
-        found = _NUMBER.match(text, position)
+        found = NUMBER.match(text, position)
         # Go continues over letters and signs, and only then decides that 1x or 1+2 is not a number.
         if found is None or re.match(r"[\w+-]", text[found.end() : found.end() + 1]):
             raise TemplateError("a number is malformed", position)
@@ -259,35 +253,7 @@ _VALUES = frozenset({"nil", "true", "false"})
 _KEYWORDS = _VALUES | {
     *("block", "break", "continue", "define", "else", "end", "if", "range", "template", "with")
 }
-_LARGEST, _LARGEST_UNSIGNED = 2**63, 2**64
-_LONGEST_NUMBER, _LONGEST_EXPONENT = 64, 4
 _LITERALS = frozenset({TokenKind.STRING, TokenKind.CHARACTER, TokenKind.NUMBER})
-_ESCAPES = re.compile(
-    r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}"
-    r"|U(?!0000[dD][89a-fA-F])00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}|[0-3][0-7]{2})"
-)
-
-
-def _fits(number: str) -> bool:
-    """Return whether Go can represent a number."""
-    text = number.removesuffix("i").lower()
-    is_hex = "x" in text
-    if number.endswith("i") or (not is_hex and re.search("[.e]", text)):
-        # The real and the imaginary part; the sign of an exponent does not separate them.
-        parts = re.split(r"(?<=[0-9.])(?=[+-])", text)
-        return not any(math.isinf(float(each)) for each in parts)
-    if is_hex and "p" in text:
-        return len(text.partition("p")[2]) <= _LONGEST_EXPONENT
-    digits = text.lstrip("+-").replace("_", "")
-    base = {"0x": 16, "0b": 2, "0o": 8}.get(digits[:2], 8 if digits.startswith("0") else 10)
-    digits = digits.removeprefix("0x").removeprefix("0b").removeprefix("0o").lstrip("0") or "0"
-    # Longer than any number of 64 bits in the base, and too long for Python.
-    if len(digits) > _LONGEST_NUMBER:
-        return False
-    value = int(digits, base)
-    if text.startswith("-"):
-        return value <= _LARGEST
-    return value < (_LARGEST if text.startswith("+") else _LARGEST_UNSIGNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,19 +529,12 @@ class _Parser(Cursor):
                 self.variables.add(token.text[1:])
             case TokenKind.STRING | TokenKind.CHARACTER:
                 self._unquoted(token)
-            case TokenKind.NUMBER if not _fits(token.text):
+            case TokenKind.NUMBER if not is_representable(token.text):
                 raise TemplateError("a number is too large", token.position)
             case TokenKind.LEFT:
                 self._pipeline(TokenKind.RIGHT, "in parentheses")
 
     def _unquoted(self, token: Token) -> None:
         """Raise TemplateError for an escape sequence that Go does not know."""
-        if token.text.startswith("`"):
-            return
-        rest = _ESCAPES.sub("", token.text[1:-1])
-        is_long = (
-            token.kind is TokenKind.CHARACTER and len(_ESCAPES.sub("a", token.text[1:-1])) != 1
-        )
-        foreign = "\\'" if token.kind is TokenKind.STRING else '\\"'
-        if "\\" in rest or is_long or foreign in token.text.replace("\\\\", ""):
+        if not is_valid_text(token.text):
             raise TemplateError(f"{quote(token.text)} is malformed", token.position)

@@ -125,6 +125,12 @@ def _enter(descriptor: int, name: str, path: str) -> int:
     return found
 
 
+def is_same_path(one: Path, other: Path) -> bool:
+    """Return whether two paths are the same, through links and under other spellings."""
+    # Path.resolve raises RuntimeError for a loop of symlinks.
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
 def make_refusal(path: str, why: str) -> Refused:
     """Create, but do not raise, the exception for a path that capsmith must not touch."""
     return Refused(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -51,9 +51,10 @@ def check_class_patches(context: Context) -> Iterator[Violation]:
     """TP-22: Each ClusterClass patch selects a template and uses only declared names."""
     known = context.bundle.known_crds
     for manifest in list_classes(context):
-        for path, message in _patch_problems(manifest, known):
+        written = list(_list_written_fields(manifest, known))
+        for path, message in (*_find_undefined(manifest), *_find_undeclared(written)):
             yield Violation(manifest, f"{manifest}: {message}", path=path)
-        yield from _find_wrong_values(manifest, known)
+        yield from _find_wrong_values(manifest, written)
 
 
 def list_classes(context: Context) -> Iterator[Manifest]:
@@ -84,9 +85,8 @@ def _list_operations(manifest: Manifest) -> Iterator[_Operation]:
                 yield _Operation((*path, place), text_of(patch, "name"), definition, value)
 
 
-def _patch_problems(
-    manifest: Manifest, known: Mapping[tuple[str, str], Crd]
-) -> Iterator[tuple[Path, str]]:
+def _find_undefined(manifest: Manifest) -> Iterator[tuple[Path, str]]:
+    """Yield selectors that match nothing in the class, and variables that it does not define."""
     spec = manifest.mapping("spec")
     variables = {text_of(each, "name") for each in manifest.listing("spec", "variables")}
     for number, patch in enumerate(manifest.listing("spec", "patches")):
@@ -101,11 +101,6 @@ def _patch_problems(
                 message = f"patch {name} reads variables that the class does not define: "
                 first = min(undefined.values())
                 yield (*path, "jsonPatches", first), message + ", ".join(sorted(undefined))
-    for each, crd, field in _list_written_fields(manifest, known):
-        if not field.is_declared:
-            target = text_of(each.value, "path")
-            message = f"patch {each.patch} writes {target}, which {crd.kind} does not declare"
-            yield (*each.path, "path"), message
 
 
 class _Field(NamedTuple):
@@ -117,10 +112,18 @@ class _Field(NamedTuple):
     """None if it is unknown."""
 
 
+class _Written(NamedTuple):
+    """An operation whose kind has a CRD, and the field that it writes."""
+
+    operation: _Operation
+    crd: Crd
+    field: _Field
+
+
 def _list_written_fields(
     manifest: Manifest, known: Mapping[tuple[str, str], Crd]
-) -> Iterator[tuple[_Operation, Crd, _Field]]:
-    """Yield the operations whose kind has a CRD, each with the field that it writes."""
+) -> Iterator[_Written]:
+    """Yield the operations whose kind has a CRD."""
     # A patch of such a template is judged by the kind that core creates from it, because only that
     # reaches the API server.
     made = {_kind(each) for each in _made_from(manifest.mapping("spec"))}
@@ -128,22 +131,29 @@ def _list_written_fields(
         kind, target = _kind(mapping_of(each.definition, "selector")), text_of(each.value, "path")
         crd, pointer = _changed(kind, target, kind in made, known)
         if crd is not None:
-            yield each, crd, _find_field(crd, each.definition, pointer)
+            yield _Written(each, crd, _find_field(crd, each.definition, pointer))
 
 
-def _find_wrong_values(
-    manifest: Manifest, known: Mapping[tuple[str, str], Crd]
-) -> Iterator[Violation]:
+def _find_undeclared(written: Sequence[_Written]) -> Iterator[tuple[Path, str]]:
+    """Yield the operations that write fields which the CRD does not declare."""
+    for operation, crd, field in written:
+        if not field.is_declared:
+            target = text_of(operation.value, "path")
+            message = f"patch {operation.patch} writes {target}, which {crd.kind} does not declare"
+            yield (*operation.path, "path"), message
+
+
+def _find_wrong_values(manifest: Manifest, written: Sequence[_Written]) -> Iterator[Violation]:
     """Yield the operations that write values which the API server refuses in their field."""
     variables = {
         text_of(each, "name"): mapping_of(each, "schema", "openAPIV3Schema")
         for each in manifest.listing("spec", "variables")
     }
-    for each, crd, field in _list_written_fields(manifest, known):
-        why = explain_value(each.value, field.schema, variables)
+    for operation, crd, field in written:
+        why = explain_value(operation.value, field.schema, variables)
         if why:
-            message = f"{manifest}: patch {each.patch} of {crd.kind}: {why}"
-            yield Violation(manifest, message, path=each.path, when=_APPLIED)
+            message = f"{manifest}: patch {operation.patch} of {crd.kind}: {why}"
+            yield Violation(manifest, message, path=operation.path, when=_APPLIED)
 
 
 def _changed(

@@ -301,8 +301,7 @@ def _compile(expression: str) -> cel.Expression:
 @cache
 def _untyped() -> cel.Env:
     variables = dict.fromkeys(("self", "oldSelf"), cel.Type.DYN)
-    config = json.dumps(build_environment(is_evaluated=True))
-    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(config), variables=variables)
+    return cel.NewEnv(config=_functions(is_evaluated=True), variables=variables)
 
 
 def _syntax(why: str) -> str:
@@ -325,9 +324,9 @@ def _token(text: str) -> str:
 
 
 @cache
-def _functions() -> cel.EnvConfig:
+def _functions(*, is_evaluated: bool = False) -> cel.EnvConfig:
     """Return the functions, cached, because reading their declarations is slow."""
-    return cel.NewEnvConfigFromYaml(json.dumps(build_environment()))
+    return cel.NewEnvConfigFromYaml(json.dumps(build_environment(is_evaluated=is_evaluated)))
 
 
 @dataclass(frozen=True, slots=True)
