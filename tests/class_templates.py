@@ -27,6 +27,7 @@ REFUSED = (
     '{{ define "a" }}b{{ end }}{{ define "a" }}c{{ end }}',
     '{{ block "a" . }}b{{ end }}{{ block "a" . }}b{{ end }}',
     "{{ 18446744073709551616 }}",
+    "{{ 0x0bffffffffffffffff }}",
     "{{ -9223372036854775809 }}",
     "{{ 1e999 }}",
     r'{{ "\777" }}',

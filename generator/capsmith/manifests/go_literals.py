@@ -31,7 +31,8 @@ def is_representable(number: str) -> bool:
         return len(text.partition("p")[2]) <= _LONGEST_EXPONENT
     digits = text.lstrip("+-").replace("_", "")
     base = {"0x": 16, "0b": 2, "0o": 8}.get(digits[:2], 8 if digits.startswith("0") else 10)
-    digits = digits.removeprefix("0x").removeprefix("0b").removeprefix("0o").lstrip("0") or "0"
+    # Not one prefix after the other: the first digits of 0x0b1 look like a prefix as well.
+    digits = (digits[2:] if digits[1:2] in ("x", "b", "o") else digits).lstrip("0") or "0"
     # Longer than any number of 64 bits in the base, and too long for Python.
     if len(digits) > _LONGEST_NUMBER:
         return False
